@@ -31,10 +31,10 @@ PAGE: Final = """# Rules
 
 <!-- Written by `make docs` from the rules' own docstrings: edit those. -->
 
-`auditor rules O02` prints a rule with what it does not flag. Its name (`acl-everyone-read`) does as well as its ID,
-everywhere. A rule is undecided where a fact could not be read; that is never a pass. A rule with options is
-selected only where [`auditor.toml`](configuration.md) has its table, such as `[rules.M01]`.
-[Rules that are not built](rules-not-built.md) are on a page of their own.
+`auditor rules O02` prints one rule, with the cases that it does not flag. A rule's name (`acl-everyone-read`) works
+wherever its ID does. If a fact could not be read, the rule is undecided, which is never a pass. A rule with options
+runs only if [`auditor.toml`](configuration.md) has its table, such as `[rules.M01]`.
+[Rules that are not built](rules-not-built.md) have a page of their own.
 """
 
 
@@ -81,7 +81,7 @@ def as_markdown(rules: Sequence[Rule]) -> str:
             shared = [line for line, number in counted.items() if number >= SHARED]
             parts.append(f"## {subject}\n")
             if shared:
-                parts.append(f"For each rule without such a line:\n\n{''.join(shared)}")
+                parts.append(f"Unless a rule says otherwise:\n\n{''.join(shared)}")
             parts.extend(_section(rule, [line for line in lines[rule.id] if line not in shared]) for rule in group)
     return "\n".join(parts)
 
