@@ -37,7 +37,7 @@ _SECTIONS: Final = {
 _SECTION_OF: Final = {name: section for section, names in _SECTIONS.items() for name in names.split()}
 """By setting, the section of its flag. Any other flag names its section, or stands among the options."""
 RUN: Final = "a run folder, or s3://BUCKET[/PREFIX]: the latest complete run of that target"
-IDLE: Final = "end when the queue is empty for this long (20)"
+IDLE: Final = "end when the queue has been empty for this long (20)"
 
 
 class Flags:
@@ -109,7 +109,7 @@ class Flags:
 
     def targets(self, number: str = "+") -> None:
         """Add the targets, and the flags that limit their objects. number: of targets, as argparse has it."""
-        self.add("targets s3://BUCKET[/PREFIX]", "a bucket, or the keys with a prefix", nargs=number)
+        self.add("targets s3://BUCKET[/PREFIX]", "a bucket, or its keys with this prefix", nargs=number)
         self.settings("versions")
         self.add("--start-after KEY", "only keys after this one", OBJECTS)
         self.add("--stop-at KEY", "only keys up to and including this one", OBJECTS)
@@ -119,7 +119,7 @@ class Flags:
         self.refusal = _names_no_objects
         self.targets("*")
         self.add("--all-buckets", "every bucket of the account", OBJECTS)
-        estate = "every bucket of the accounts in this TOML file, each account by its role"
+        estate = "every bucket of the accounts in this TOML file, each read with its own role"
         self.add("--estate FILE", estate, OBJECTS)
         self.settings("allow_empty", "level", "only", "ignore", "fail_on", "semantics", "key_policies", "out")
         self.settings("source", "inventory")
@@ -129,7 +129,7 @@ class Flags:
             self.settings("queue", "hash")
         self.settings("accept_cost")
         self.words[BATCH] = (
-            "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created."
+            "It can hash large and archived objects: the auditor writes manifests and jobs, and never creates a job."
         )
         self.settings("batch_over", "batch_manifest", "batch_role", *CHANNELS)
         self.connection()
@@ -144,8 +144,8 @@ class Flags:
 
     def ledger_only(self) -> None:
         """Add the flags of a command that calls the ledger and never S3."""
-        self.settings("ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
-        self.settings("profile", region="the table's region")
+        self.settings("ledger", endpoint_url="URL of DynamoDB, unless it has its own endpoint")
+        self.settings("profile", region="region of the table")
         self.config()
 
     def run_folder(self) -> None:
@@ -162,7 +162,7 @@ class Flags:
         self.config()
 
     def trust(self, section: str = "") -> None:
-        self.add("--trust X", "this party is trusted too; may be repeated", section, action="append")
+        self.add("--trust X", "also trust this party; may be repeated", section, action="append")
 
     def config(self) -> None:
         self.add("--config FILE", "settings file (auditor.toml, if it exists)", CONNECTION)
@@ -173,7 +173,7 @@ class Flags:
 
     def of_all_commands(self) -> None:
         """Add the flags that each command has."""
-        text = "log each step to stderr; -vv logs more, -vvv the SDKs' steps too"
+        text = "log each step to stderr; -vv logs more, -vvv also the SDKs' steps"
         self.add("--verbose", text, "", "-v", action="count", default=0)
         self.add("--quiet", "print only results, warnings and errors", "", "-q")
         self.add("--no-progress", "show no progress")

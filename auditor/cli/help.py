@@ -171,11 +171,11 @@ def make_parser() -> CommandParser:
     """
     parser = CommandParser(
         prog="auditor",
-        description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
-        "It only ever reads the audited bucket.",
-        epilog="help COMMAND prints the page of a command. Exit codes: 0 complete and clean; 1 failed; "
+        description="Find who can read each object of an S3 bucket and how it is protected, and record the digests of "
+        "its bytes. The auditor only reads the audited bucket.",
+        epilog="auditor help COMMAND prints the help of a command. Exit codes: 0 complete and clean; 1 failed; "
         "2 wrong usage; 3 findings at or above --fail-on, or outcomes that it names (verify: digests that do not "
-        "match, missing objects); 4 something could not be looked at.",
+        "match, missing objects); 4 something could not be checked.",
         examples=make_parser.__doc__,
     )
     version = f"auditor {VERSION}"

@@ -14,39 +14,39 @@ class AuditKeywords(TypedDict, total=False):
     """The settings that audit_bucket takes as keywords."""
 
     engine: Literal["direct", "aioboto3", "boto3"] | None
-    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    """Client that sends the calls: direct (the default), aioboto3 or boto3."""
     concurrency: int | Literal["auto"] | None
-    """Most objects in flight, or auto (the default)."""
+    """Read at most this many objects at once, or auto (the default)."""
     max_rate: float | Literal["unlimited"] | None
-    """Most calls a second (2000), or unlimited."""
+    """Send at most this many calls a second (2000), or unlimited."""
     max_calls: int | None
     """Send at most this many calls, then stop."""
     max_cost: float | None
     """Stop before the S3 calls cost more than this."""
     keep: str | Mapping[str, str] | None
-    """Reuse what the last run read of unchanged objects, up to these ages: acl=3d,head=8d."""
+    """Reuse the last run's facts about unchanged objects, up to these ages: acl=3d,head=8d."""
     versions: bool | None
     """Every version, not only the current one."""
     allow_empty: bool | None
-    """A prefix under which nothing is listed is no hole."""
+    """Do not count a prefix without objects as a hole."""
     level: Literal["exposure", "metadata", "fixity"] | None
-    """Exposure: send no HEAD; metadata, fixity: what the rules need."""
+    """Exposure: send no HEAD; metadata, fixity: every call that the rules need."""
     only: Names | None
     """Only these rules: IDs or names."""
     ignore: Names | None
-    """All rules but these: IDs or names."""
+    """All rules except these: IDs or names."""
     fail_on: str | None
-    """Exit 3 from this severity on (high), or never; new:high: only for what the last run did not have."""
+    """Exit 3 for findings of at least this severity (high), or never; new:high: only if the last run lacked them."""
     out: str | PathLike[str] | None
     """Where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX."""
     ledger: str | PathLike[str] | None
     """Where digests are kept: sqlite:PATH or dynamodb:TABLE."""
     algorithms: Names | None
-    """Digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme."""
+    """Digests to record: sha256 (the default), sha512, sha1, md5, crc64nvme."""
     algorithm: Names | None
     """The same as `algorithms`, by the name of its flag."""
     streams: int | Literal["auto"] | None
-    """Ranges of one large object that are read at once, or auto (the default)."""
+    """Read this many ranges of one large object at once, or auto (the default)."""
     queue: str | PathLike[str] | None
     """Send objects without a digest to this queue."""
     hash: bool | None
@@ -60,13 +60,13 @@ class AuditKeywords(TypedDict, total=False):
     batch_role: str | None
     """The role that the jobs of S3 Batch Operations run as."""
     every: str | None
-    """Time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it."""
+    """Time between runs (1d), over which --keep, --max-age and --percent spread their reads."""
     source: Literal["live", "mixed"] | None
-    """Live: read every fact by a call (the default); mixed: take facts of unchanged objects from S3 Inventory."""
+    """Live: read every fact with a call (the default); mixed: take facts of unchanged objects from S3 Inventory."""
     inventory: str | PathLike[str] | None
     """Where the bucket's S3 Inventory reports are, s3://BUCKET/PREFIX (by default the bucket's own configuration)."""
     endpoint_url: str | None
-    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    """URL of an S3 server other than AWS; used for STS and DynamoDB too, unless they have their own."""
     profile: str | PathLike[str] | None
     """AWS profile."""
     region: str | PathLike[str] | None
@@ -76,31 +76,31 @@ class AuditKeywords(TypedDict, total=False):
     requester_pays: bool | None
     """Pay for the requests (Requester Pays buckets)."""
     key_policies: bool | None
-    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key."""
+    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once per key."""
     semantics: Literal["aws", "ceph", "other", "auto"] | None
-    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
     other sources, directory users and groups, whose access does not count as shared."""
     keep_metadata: bool | None
     """Store the values of user metadata, not only their names."""
     retry_attempts: int | None
-    """Most attempts of one call (15)."""
+    """Attempts for one call, at most (15)."""
     retry_seconds: float | None
-    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+    """Seconds to wait for the very first answer of S3 or STS (10)."""
 
 
 class ExplainKeywords(TypedDict, total=False):
     """The settings that explain takes as keywords."""
 
     engine: Literal["direct", "aioboto3", "boto3"] | None
-    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    """Client that sends the calls: direct (the default), aioboto3 or boto3."""
     out: str | PathLike[str] | None
     """Where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX."""
     endpoint_url: str | None
-    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    """URL of an S3 server other than AWS; used for STS and DynamoDB too, unless they have their own."""
     profile: str | PathLike[str] | None
     """AWS profile."""
     region: str | PathLike[str] | None
@@ -110,47 +110,47 @@ class ExplainKeywords(TypedDict, total=False):
     requester_pays: bool | None
     """Pay for the requests (Requester Pays buckets)."""
     key_policies: bool | None
-    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key."""
+    """Read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once per key."""
     semantics: Literal["aws", "ceph", "other", "auto"] | None
-    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
     other sources, directory users and groups, whose access does not count as shared."""
     retry_attempts: int | None
-    """Most attempts of one call (15)."""
+    """Attempts for one call, at most (15)."""
     retry_seconds: float | None
-    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+    """Seconds to wait for the very first answer of S3 or STS (10)."""
 
 
 class HashKeywords(TypedDict, total=False):
     """The settings that hash_bucket takes as keywords."""
 
     engine: Literal["direct", "aioboto3", "boto3"] | None
-    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    """Client that sends the calls: direct (the default), aioboto3 or boto3."""
     concurrency: int | Literal["auto"] | None
-    """Most objects in flight, or auto (the default)."""
+    """Read at most this many objects at once, or auto (the default)."""
     max_rate: float | Literal["unlimited"] | None
-    """Most calls a second (2000), or unlimited."""
+    """Send at most this many calls a second (2000), or unlimited."""
     max_calls: int | None
     """Send at most this many calls, then stop."""
     versions: bool | None
     """Every version, not only the current one."""
     allow_empty: bool | None
-    """A prefix under which nothing is listed is no hole."""
+    """Do not count a prefix without objects as a hole."""
     ledger: str | PathLike[str] | None
     """Where digests are kept: sqlite:PATH or dynamodb:TABLE."""
     algorithms: Names | None
-    """Digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme."""
+    """Digests to record: sha256 (the default), sha512, sha1, md5, crc64nvme."""
     algorithm: Names | None
     """The same as `algorithms`, by the name of its flag."""
     streams: int | Literal["auto"] | None
-    """Ranges of one large object that are read at once, or auto (the default)."""
+    """Read this many ranges of one large object at once, or auto (the default)."""
     accept_cost: bool | None
     """Also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)."""
     endpoint_url: str | None
-    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    """URL of an S3 server other than AWS; used for STS and DynamoDB too, unless they have their own."""
     profile: str | PathLike[str] | None
     """AWS profile."""
     region: str | PathLike[str] | None
@@ -160,30 +160,31 @@ class HashKeywords(TypedDict, total=False):
     requester_pays: bool | None
     """Pay for the requests (Requester Pays buckets)."""
     retry_attempts: int | None
-    """Most attempts of one call (15)."""
+    """Attempts for one call, at most (15)."""
     retry_seconds: float | None
-    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+    """Seconds to wait for the very first answer of S3 or STS (10)."""
 
 
 class VerifyKeywords(TypedDict, total=False):
     """The settings that verify_bucket takes as keywords."""
 
     engine: Literal["direct", "aioboto3", "boto3"] | None
-    """Which client makes the calls: direct (the default), aioboto3, boto3."""
+    """Client that sends the calls: direct (the default), aioboto3 or boto3."""
     concurrency: int | Literal["auto"] | None
-    """Most objects in flight, or auto (the default)."""
+    """Read at most this many objects at once, or auto (the default)."""
     max_rate: float | Literal["unlimited"] | None
-    """Most calls a second (2000), or unlimited."""
+    """Send at most this many calls a second (2000), or unlimited."""
     max_calls: int | None
     """Send at most this many calls, then stop."""
     versions: bool | None
     """Every version, not only the current one."""
     allow_empty: bool | None
-    """A prefix under which nothing is listed is no hole."""
+    """Do not count a prefix without objects as a hole."""
     fail_on_outcomes: Names | None
-    """Exit 3 if one of these outcomes occurs (mismatch,missing,lost); also changed, deleted, new, or never."""
+    """Exit 3 if one of these outcomes occurs (mismatch,missing,lost); also possible: changed, deleted, new, or
+    never."""
     fail_on: Names | None
     """The same as `fail_on_outcomes`, by the name of its flag."""
     out: str | PathLike[str] | None
@@ -197,17 +198,17 @@ class VerifyKeywords(TypedDict, total=False):
     accept_cost: bool | None
     """Also hash objects of storage classes that charge for reading (IA, Glacier IR, Intelligent-Tiering)."""
     max_age: str | None
-    """Read only objects that were last read this long ago, such as 90d; the runs share them out."""
+    """Read only objects last read at least this long ago, such as 90d; each run reads its share of them."""
     percent: str | float | None
-    """Read this share of the objects, in percent; each run reads others."""
+    """Read this percentage of the objects; each run reads different ones."""
     every: str | None
-    """Time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it."""
+    """Time between runs (1d), over which --keep, --max-age and --percent spread their reads."""
     grace: str | None
-    """Age up to which an object may be on its way to the ledger (15m)."""
+    """The ledger may still lack objects younger than this (15m)."""
     record: bool | None
     """Also read new and changed objects, and record their digests."""
     endpoint_url: str | None
-    """URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own."""
+    """URL of an S3 server other than AWS; used for STS and DynamoDB too, unless they have their own."""
     profile: str | PathLike[str] | None
     """AWS profile."""
     region: str | PathLike[str] | None
@@ -217,24 +218,24 @@ class VerifyKeywords(TypedDict, total=False):
     requester_pays: bool | None
     """Pay for the requests (Requester Pays buckets)."""
     retry_attempts: int | None
-    """Most attempts of one call (15)."""
+    """Attempts for one call, at most (15)."""
     retry_seconds: float | None
-    """Seconds in which one call is retried (60; 5 at most where no server ever answered)."""
+    """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds for the first answer of S3 or STS, once, where none ever answered (10)."""
+    """Seconds to wait for the very first answer of S3 or STS (10)."""
 
 
 class JudgeKeywords(TypedDict, total=False):
     """The settings that judge_run takes as keywords."""
 
     level: Literal["exposure", "metadata", "fixity"] | None
-    """Exposure: send no HEAD; metadata, fixity: what the rules need."""
+    """Exposure: send no HEAD; metadata, fixity: every call that the rules need."""
     only: Names | None
     """Only these rules: IDs or names."""
     ignore: Names | None
-    """All rules but these: IDs or names."""
+    """All rules except these: IDs or names."""
     semantics: Literal["aws", "ceph", "other", "auto"] | None
-    """The server whose rules of access hold: aws, ceph, other, or auto (the default)."""
+    """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
     other sources, directory users and groups, whose access does not count as shared."""

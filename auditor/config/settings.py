@@ -75,15 +75,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     engine: str = _setting(
         values.engine,
         DEFAULT_ENGINE,
-        "which client makes the calls: direct (the default), aioboto3, boto3",
+        "client that sends the calls: direct (the default), aioboto3 or boto3",
         "--engine NAME",
         _BOTH,
     )
     concurrency: int | None = _setting(
-        values.concurrency, None, "most objects in flight, or auto (the default)", "--concurrency N", _BOTH
+        values.concurrency,
+        None,
+        "read at most this many objects at once, or auto (the default)",
+        "--concurrency N",
+        _BOTH,
     )
     max_rate: float | None = _setting(
-        values.rate, 2000.0, "most calls a second (2000), or unlimited", "--max-rate CALLS/S", _BOTH
+        values.rate, 2000.0, "send at most this many calls a second (2000), or unlimited", "--max-rate CALLS/S", _BOTH
     )
     max_calls: int | None = _setting(
         values.whole, None, "send at most this many calls, then stop", "--max-calls N", _BOTH
@@ -94,32 +98,32 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep: Keep | None = _setting(
         values.keep,
         None,
-        "reuse what the last run read of unchanged objects, up to these ages: acl=3d,head=8d",
+        "reuse the last run's facts about unchanged objects, up to these ages: acl=3d,head=8d",
         "--keep FACT=AGE,..",
         _AUDIT,
     )
     versions: bool = _setting(values.flag, False, "every version, not only the current one", "--versions", _BOTH)
     allow_empty: bool = _setting(
-        values.flag, False, "a prefix under which nothing is listed is no hole", "--allow-empty", _BOTH
+        values.flag, False, "do not count a prefix without objects as a hole", "--allow-empty", _BOTH
     )
     level: str | None = _setting(
-        values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
+        values.level, None, "exposure: send no HEAD; metadata, fixity: every call that the rules need", "--level NAME"
     )
     only: tuple[str, ...] = _setting(values.words, (), "only these rules: IDs or names", "--only RULE,..", _AUDIT)
     ignore: tuple[str, ...] = _setting(
-        values.words, (), "all rules but these: IDs or names", "--ignore RULE,..", _AUDIT
+        values.words, (), "all rules except these: IDs or names", "--ignore RULE,..", _AUDIT
     )
     fail_on: Severity | FailOn | None = _setting(
         values.fail_on,
         Severity.HIGH,
-        "exit 3 from this severity on (high), or never; new:high: only for what the last run did not have",
+        "exit 3 for findings of at least this severity (high), or never; new:high: only if the last run lacked them",
         "--fail-on SEVERITY",
         _AUDIT,
     )
     fail_on_outcomes: tuple[VerifyOutcome, ...] = _setting(
         values.outcomes,
         FAIL_ON,
-        f"exit 3 if one of these outcomes occurs ({','.join(FAIL_ON)}); also {', '.join(_MORE)}, or never",
+        f"exit 3 if one of these outcomes occurs ({','.join(FAIL_ON)}); also possible: {', '.join(_MORE)}, or never",
         "--fail-on OUTCOME,..",
         _VERIFY,
     )
@@ -132,19 +136,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     topic: str | None = _setting(
         values.topic,
         None,
-        "the SNS topic for alerts: something new or worse, a hole, a failure",
+        "SNS topic for alerts about new or worse results, holes and failures",
         "--topic ARN",
     )
     chat_topic: str | None = _setting(
         values.topic,
         None,
-        "another SNS topic for the same alerts, in the form that Amazon Q Developer in chat applications shows",
+        "another SNS topic for these alerts, in the format that Amazon Q Developer in chat applications shows",
         "--chat-topic ARN",
     )
     event_bus: str | None = _setting(
         values.event_bus,
         None,
-        "the EventBridge event bus, its name or ARN, for an event on each finished run",
+        "EventBridge event bus (name or ARN) that gets an event for each finished run",
         "--event-bus NAME",
     )
     ledger: str | None = _setting(
@@ -153,17 +157,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     algorithms: tuple[str, ...] = _setting(
         values.algorithms,
         ("sha256",),
-        "digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme",
+        "digests to record: sha256 (the default), sha512, sha1, md5, crc64nvme",
         "--algorithm NAME,..",
         _AUDIT,
     )
     streams: int | None = _setting(
-        values.streams, None, "ranges of one large object that are read at once, or auto (the default)", "--streams N"
+        values.streams, None, "read this many ranges of one large object at once, or auto (the default)", "--streams N"
     )
     queue: str | None = _setting(values.text, None, "send objects without a digest to this queue", "--queue SQS-URL")
     hash: bool = _setting(values.flag, False, "hash objects without a digest, in this process", "--hash")
     dead_letter_queue: str | None = _setting(
-        values.text, None, "URL of the queue for messages that the worker gives up (the dead-letter queue of `queue`)"
+        values.text,
+        None,
+        "URL of the queue for messages that the worker gives up on (the dead-letter queue of `queue`)",
     )
     accept_cost: bool = _setting(
         values.flag,
@@ -189,26 +195,26 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_age: float | None = _setting(
         values.long_span,
         None,
-        "read only objects that were last read this long ago, such as 90d; the runs share them out",
+        "read only objects last read at least this long ago, such as 90d; each run reads its share of them",
         "--max-age TIME",
         _VERIFY,
     )
     percent: float | None = _setting(
         values.percent,
         None,
-        "read this share of the objects, in percent; each run reads others",
+        "read this percentage of the objects; each run reads different ones",
         "--percent P",
         _VERIFY,
     )
     every: float = _setting(
         values.long_span,
         86_400.0,
-        "time from one run to the next (1d): --keep, --max-age and --percent spread the objects by it",
+        "time between runs (1d), over which --keep, --max-age and --percent spread their reads",
         "--every TIME",
         _BOTH,
     )
     grace: float = _setting(
-        values.span, 900.0, "age up to which an object may be on its way to the ledger (15m)", "--grace TIME", _VERIFY
+        values.span, 900.0, "the ledger may still lack objects younger than this (15m)", "--grace TIME", _VERIFY
     )
     record: bool = _setting(
         values.flag, False, "also read new and changed objects, and record their digests", "--record"
@@ -216,7 +222,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     source: str = _setting(
         values.source,
         "live",
-        "live: read every fact by a call (the default); mixed: take facts of unchanged objects from S3 Inventory",
+        "live: read every fact with a call (the default); mixed: take facts of unchanged objects from S3 Inventory",
         "--source NAME",
         _AUDIT,
     )
@@ -229,7 +235,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     endpoint_url: str | None = _setting(
         values.endpoint,
         None,
-        "URL of another S3 server than AWS's; of STS and DynamoDB too, unless they have their own",
+        "URL of an S3 server other than AWS; used for STS and DynamoDB too, unless they have their own",
         "--endpoint-url URL",
     )
     profile: str | None = _setting(values.text, None, "AWS profile", "--profile NAME")
@@ -245,14 +251,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     key_policies: bool = _setting(
         values.flag,
         False,
-        "read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once for each key",
+        "read the policy of each KMS key that encrypts an object (kms:GetKeyPolicy), once per key",
         "--key-policies",
         _AUDIT,
     )
     semantics: Semantics | None = _setting(
         values.semantics,
         None,
-        "the server whose rules of access hold: aws, ceph, other, or auto (the default)",
+        "the server whose access rules apply: aws, ceph, other, or auto (the default)",
         "--semantics NAME",
         _AUDIT,
     )
@@ -264,15 +270,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     )
     keep_metadata: bool = _setting(values.flag, False, "store the values of user metadata, not only their names")
     buckets: tuple[str, ...] = _setting(
-        values.words, (), "names or s3://BUCKET/PREFIX: what a function's schedule audits"
+        values.words, (), "names or s3://BUCKET/PREFIX: the targets that a function's schedule audits"
     )
-    retry_attempts: int = _setting(values.whole, 15, "most attempts of one call (15)")
+    retry_attempts: int = _setting(values.whole, 15, "attempts for one call, at most (15)")
     retry_seconds: float = _setting(
-        values.seconds, 60.0, "seconds in which one call is retried (60; 5 at most where no server ever answered)"
+        values.seconds, 60.0, "seconds for which one call is retried (60; at most 5 where no server has ever answered)"
     )
-    first_answer: float = _setting(
-        values.seconds, 10.0, "seconds for the first answer of S3 or STS, once, where none ever answered (10)"
-    )
+    first_answer: float = _setting(values.seconds, 10.0, "seconds to wait for the very first answer of S3 or STS (10)")
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()

@@ -34,47 +34,49 @@ COMMANDS: Final = {
     "every day": (
         Command("audit", "audit", "audit the objects of buckets and prefixes"),
         Command("explain", "explain", "say who can reach an object, and why: live, or from a run folder"),
-        Command("diff", "run_folders", "print what changed between two runs of one target"),
-        Command("what-if", "what_if", "print what another policy, or no ACLs, would do to the objects of a run"),
-        Command("fix-kit", "what_if", "write the policy, jobs and steps that close what a run found open"),
+        Command("diff", "run_folders", "print the changes between two runs of one target"),
+        Command("what-if", "what_if", "predict what another policy, or no ACLs, would change for the objects of a run"),
+        Command("fix-kit", "what_if", "write the policy, jobs and steps that close the exposures in a run"),
         Command("verify", "verify", "read objects again and compare them with the ledger"),
     ),
     "before the first audit": (
-        Command("demo", "demo", "audit a bucket with planted problems on an AWS inside this process"),
-        Command("estimate", "estimate", "list a bucket, and print which calls an audit would send and what they cost"),
-        Command("policy", "policy", "print the least IAM policy that an audit needs"),
-        Command("rules", "rules", "list the rules, or explain some"),
+        Command("demo", "demo", "audit a bucket with planted problems, on a simulated AWS inside this process"),
+        Command("estimate", "estimate", "list a bucket, and print the calls that an audit would send and their cost"),
+        Command("policy", "policy", "print the smallest IAM policy that an audit needs"),
+        Command("rules", "rules", "list the rules, or explain some of them"),
     ),
-    "a finished run: probe alone sends requests to its bucket": (
-        Command("report", "run_folders", "write the page of a run, or the index page of all targets, anew"),
-        Command("export", "run_folders", "write a run in a format for other programs"),
-        Command("sql", "sql", "answer an SQL query on a run, or list its tables"),
-        Command("judge", "run_folders", "judge a run again, by other rules or settings"),
-        Command("check", "run_folders", "prove that no part of a run was altered, cut, left out or added"),
-        Command("accept", "accept", "print an entry of [[exceptions]] that covers a finding or a group of the page"),
+    "a finished run (only probe sends requests to its bucket)": (
+        Command("report", "run_folders", "rewrite the page of a run, or the index page of all targets"),
+        Command("export", "run_folders", "write a run in a format that other programs read"),
+        Command("sql", "sql", "run an SQL query on a run, or list its tables"),
+        Command("judge", "run_folders", "judge a run again, with other rules or settings"),
+        Command("check", "run_folders", "prove that no part of a run was altered, truncated, removed or added"),
+        Command("accept", "accept", "print an [[exceptions]] entry that covers a finding or a group of the page"),
         Command("who", "accept", "name an account or another party, and count its access in a run"),
-        Command("probe", "probe", "ask S3 as a stranger if the verdicts of a run hold"),
+        Command("probe", "probe", "ask S3 as a stranger whether the verdicts of a run hold"),
     ),
     "digests of the bytes": (
-        Command("hash", "hash", "hash the objects that the ledger does not know, in this process"),
-        Command("work", "hash", "hash the objects that the queue names, until it is empty"),
+        Command("hash", "hash", "hash the objects that the ledger does not know yet"),
+        Command("work", "hash", "hash the objects named in the queue until it is empty"),
         Command("digests", "", "export and import digests, write their history, retire keys, acknowledge findings"),
         Command("ledger", "ledger", "show the ledger's record of one key and its history, or check or repair a ledger"),
     ),
-    "large buckets, and a shell": (
-        Command("renew", "renew", "read changed objects again: those that S3's events on a queue name"),
-        Command("plan", "estimate", "cut a bucket or prefix into ranges with about the same number of keys"),
-        Command("inventory", "policy", "print the S3 Inventory to set up for a bucket, its policy and its price"),
-        Command("completion", "rules", "print the code that completes the auditor's commands and flags in a shell"),
+    "large buckets, and shell completion": (
+        Command("renew", "renew", "read again the objects that S3's events on a queue report as changed"),
+        Command("plan", "estimate", "split a bucket or prefix into ranges with about the same number of keys"),
+        Command("inventory", "policy", "print an S3 Inventory configuration for a bucket, with its policy and price"),
+        Command("completion", "rules", "print the completion script for a shell"),
     ),
 }
 ACTIONS: Final = {
     "digests": (
-        Command("export", "digests", "write digests that the ledger has, as sha256sum does"),
+        Command("export", "digests", "write digests from the ledger in the form of sha256sum"),
         Command("import", "digests", "record a manifest's digests as expected digests for `auditor verify`"),
-        Command("history", "digests", "write the history of all keys, line by line"),
-        Command("import-report", "digests", "record the checksums that a report of S3 Batch Operations states"),
+        Command("history", "digests", "write the history of all keys"),
+        Command("import-report", "digests", "record the checksums in a report of S3 Batch Operations"),
         Command("retire", "digests", "stop expecting keys: `auditor verify` counts them as retired, not missing"),
-        Command("acknowledge", "digests", "mark the last findings of keys as looked into: verify counts them apart"),
+        Command(
+            "acknowledge", "digests", "mark the last findings of keys as investigated: verify counts them separately"
+        ),
     )
 }

@@ -43,7 +43,7 @@ def declare_accept(flags: Flags) -> None:
     """
     what = "a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits"
     flags.add("accepted FINGERPRINT|GROUP", what)
-    flags.add("--run RUN", f"the run that has it: {RUN}", dest="run_folder", required=True)
+    flags.add("--run RUN", f"the run that has the finding or group: {RUN}", dest="run_folder", required=True)
     flags.add("--owner TEXT", "the person or team that answers for it", default="")
     flags.add("--reason TEXT", "why it is accepted", default="")
     flags.add("--until DAY", "the last day on which it holds: YYYY-MM-DD (in 90 days)")
@@ -102,7 +102,7 @@ def declare_who(flags: Flags) -> None:
     auditor who 123456789012
     auditor who 123456789012 --run s3://my-bucket
     """
-    flags.add("id ID", "a canonical ID, an account, an ARN, a network, as a report names it")
+    flags.add("id ID", "a canonical ID, account, ARN or network, written as a report writes it")
     flags.add("--run RUN", f"count its access in {RUN}", dest="run_folder")
     flags.run_store()
 

@@ -19,10 +19,10 @@ def declare_audit(flags: Flags) -> None:
     """
     flags.show_daily("all-buckets versions ignore fail-on ledger hash max-rate out resume format profile config")
     flags.audited()
-    flags.add("--resume RUN", "continue this interrupted run: its ID, or its folder, a path or URI", RESULTS)
-    fill = "read again what this complete run could not read; RUN is its folder, a path or URI"
+    flags.add("--resume RUN", "continue this interrupted run: its ID, or the path or URI of its folder", RESULTS)
+    fill = "read again the facts that this complete run could not read: the path or URI of its folder"
     flags.add("--fill RUN", fill, OBJECTS)
-    jobs = "audit the ranges of a bucket in N processes, under one --max-rate (1)"
+    jobs = "audit the ranges of a bucket in N processes that share --max-rate (1)"
     flags.add("--jobs N", jobs, PACE, type=whole_number)
     flags.settings("max_cost", "keep", "every")
     flags.form(PRINTED)

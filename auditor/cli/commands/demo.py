@@ -25,7 +25,7 @@ def declare_demo(flags: Flags) -> None:
     auditor demo
     auditor demo --from ~/Documents --engine boto3
     """
-    flags.add("--from DIR", "load these files (the standard library's sources)", dest="files")
+    flags.add("--from DIR", "fill the bucket with these files (the sources of Python's standard library)", dest="files")
     flags.settings("engine")
     flags.add("--out DIR", "where the run folders go (./auditor-runs)")
 

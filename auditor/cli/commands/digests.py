@@ -55,13 +55,13 @@ def declare_export(flags: Flags) -> None:
     auditor digests export s3://my-bucket --ledger sqlite:d.db | sha256sum --check
     auditor digests export s3://my-bucket --ledger sqlite:d.db --manifest bagit
     """
-    flags.add(_TARGET, "whose digests")
-    flags.add("--algorithm NAME", "which digests (sha256)", dest="algorithms")
-    form = "its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all digests"
+    flags.add(_TARGET, "the keys to write")
+    flags.add("--algorithm NAME", "algorithm of the digests (sha256)", dest="algorithms")
+    form = "format: that of sha256sum, sha1sum and md5sum; BagIt's; or a table of all digests"
     flags.add("--manifest", form, choices=("sha256sum", "bagit", "csv"), default="sha256sum")
     flags.add("--relative", "name keys without the prefix")
-    flags.add("--strict", "fail, and keep no FILE, if a key lacks its present digest")
-    flags.add("--out FILE", "write the manifest there, not to stdout", dest="file")
+    flags.add("--strict", "fail, and leave no FILE, if the digest of a key's current bytes is missing")
+    flags.add("--out FILE", "write the manifest to this file, not to stdout", dest="file")
     flags.ledger_only()
 
 
@@ -138,9 +138,9 @@ def declare_history(flags: Flags) -> None:
 
     auditor digests history s3://my-bucket --ledger sqlite:digests.db --out history.csv
     """
-    flags.add(_TARGET, "whose history")
-    flags.add("--format", "its form (csv)", dest="form", choices=("csv", "json-lines"), default="csv")
-    flags.add("--out FILE", "write the history there, not to stdout", dest="file")
+    flags.add(_TARGET, "the keys to write")
+    flags.add("--format", "format (csv)", dest="form", choices=("csv", "json-lines"), default="csv")
+    flags.add("--out FILE", "write the history to this file, not to stdout", dest="file")
     flags.ledger_only()
 
 
@@ -166,10 +166,10 @@ def declare_import(flags: Flags) -> None:
     auditor digests import SHA256SUMS s3://my-bucket/masters/ --ledger sqlite:digests.db
     auditor digests import manifest-md5.txt s3://my-bucket --ledger dynamodb:digests --manifest bagit
     """
-    flags.add("files FILE", "manifests; names in them are keys below the prefix", nargs="+")
-    flags.add(_TARGET, "whose digests they are")
-    flags.settings(algorithms="only digests of these (all that a manifest has)")
-    form = "their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table (by default the auditor finds out)"
+    flags.add("files FILE", "manifests, whose names are keys below the prefix", nargs="+")
+    flags.add(_TARGET, "the bucket, and the prefix before each name")
+    flags.settings(algorithms="only digests of these algorithms (all in the manifest)")
+    form = "format: that of sha256sum, sha1sum and md5sum; BagIt's; or a table (by default detected)"
     flags.add("--manifest", form, choices=("auto", "sha256sum", "bagit", "csv"), default="auto")
     flags.ledger_only()
     flags.form()
@@ -249,7 +249,7 @@ def declare_import_report(flags: Flags) -> None:
     auditor digests import-report s3://reports/job-1/manifest.json --ledger dynamodb:digests
     """
     flags.add("reports REPORT", "its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY", nargs="+")
-    flags.settings("ledger", engine="which client reads: direct, aioboto3, boto3")
+    flags.settings("ledger", engine="client that reads: direct, aioboto3 or boto3")
     flags.settings("max_rate")
     flags.connection()
     flags.form()
@@ -321,7 +321,7 @@ def declare_acknowledge(flags: Flags) -> None:
 
 def _decision(flags: Flags) -> None:
     flags.add("targets s3://BUCKET/KEY", "whole keys", nargs="+")
-    flags.add("--by NAME", "the person who says so", required=True)
+    flags.add("--by NAME", "your name, for the history", required=True)
     flags.add("--reason TEXT", "the reason", required=True)
     flags.add("--version ID", "only this version of the key")
     flags.ledger_only()

@@ -26,9 +26,9 @@ def declare_explain(flags: Flags) -> None:
     """
     flags.show_daily("run version-id out format profile config")
     flags.add("objects s3://BUCKET/KEY", "whole keys", nargs="+")
-    flags.add("--run RUN", f"explain from {RUN}; or by its ID; without a request", dest="run_folder")
+    flags.add("--run RUN", f"read the answer from a run, without a request: {RUN}; or a run's ID", dest="run_folder")
     flags.add("--version-id ID", "this version, not the current one")
-    flags.settings(out="where the run with this ID is (./auditor-runs)")
+    flags.settings(out="place of the run with this ID (./auditor-runs)")
     flags.settings("engine", "key_policies")
     flags.connection()
     flags.form()

@@ -41,8 +41,8 @@ def declare_ledger(flags: Flags) -> None:
     auditor ledger --repair sqlite:digests.db
     """
     flags.add("target s3://BUCKET/KEY", "the whole key", nargs="?")
-    check = "check the seals of all digests and lines of this ledger (of --ledger); exit 3 for damage"
-    repair = "write each damaged digest of this ledger anew that a sound line of the history recorded; then check it"
+    check = "check the seals of all digests and history lines of this ledger (--ledger); exit 3 if one is damaged"
+    repair = "restore each damaged digest of this ledger from an intact history line; then check the ledger"
     with flags.either():
         flags.add("--check LEDGER", check, nargs="?", const="")
         flags.add("--repair LEDGER", repair, nargs="?", const="")

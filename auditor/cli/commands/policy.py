@@ -64,11 +64,11 @@ def declare_policy(flags: Flags) -> None:
     flags.audited()
     audited = "KMS keys of the audited objects: with --hash or --role hashing, objects under SSE-KMS need them"
     flags.add("--audited-keys ARN,..", audited)
-    reports = "KMS key of the bucket that --out names; with --role, of all that the stack makes"
+    reports = "KMS key of the bucket in --out; with --role, of everything that the stack makes"
     flags.add("--reports-key ARN", reports)
-    flags.add("--inventory-key ARN", "KMS key of the S3 Inventory reports that --inventory names")
-    flags.words[_DEPLOYED] = "It allows all that an event may ask for: rules and --versions do not matter."
-    flags.add("--role", "the role of this function, at --level (metadata)", _DEPLOYED, choices=tuple(_ROLES))
+    flags.add("--inventory-key ARN", "KMS key of the S3 Inventory reports in --inventory")
+    flags.words[_DEPLOYED] = "The role allows everything that an event may ask for, whatever the rules and --versions."
+    flags.add("--role", "print the role of this function, at --level (metadata)", _DEPLOYED, choices=tuple(_ROLES))
     flags.add("--stage NAME", "stage of the deployment (prod)", _DEPLOYED)
     flags.add("--vpc", "the functions are in a VPC", _DEPLOYED)
     flags.add("--state-machine", "a state machine audits large buckets (scale=map)", _DEPLOYED)
@@ -210,9 +210,9 @@ def declare_inventory(flags: Flags) -> None:
     auditor inventory s3://my-bucket --versions --inventory s3://reports/inventory --expected-owner 123456789012
     """
     flags.add("target s3://BUCKET[/PREFIX]", "the bucket, or the keys with a prefix")
-    flags.settings("versions", inventory="where S3 is to write the reports: s3://BUCKET/PREFIX in another bucket")
-    flags.add("--weekly", "a report each Sunday, not each day")
-    flags.add("--parquet", "reports in Parquet in place of CSV; reading them takes duckdb")
+    flags.settings("versions", inventory="where S3 should write the reports: s3://BUCKET/PREFIX in another bucket")
+    flags.add("--weekly", "a report every Sunday instead of every day")
+    flags.add("--parquet", "reports in Parquet instead of CSV; the auditor needs duckdb to read them")
     flags.settings("profile", "region", expected_owner="the account (12 digits) that owns the bucket")
     flags.config()
     flags.form()

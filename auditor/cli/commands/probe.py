@@ -31,8 +31,8 @@ def declare_probe(flags: Flags) -> None:
     sample = f"this many objects of each group of the roll-ups ({SAMPLE})"
     flags.add("--sample N", sample, OBJECTS, type=whole_number, default=SAMPLE)
     flags.add("--most N", f"this many objects in all ({MOST})", OBJECTS, type=whole_number, default=MOST)
-    flags.add("--as PROFILE", "ask signed by this foreign account too", _STRANGERS, dest="foreign")
-    flags.add("--vantage ADDRESS", "the public address from which this machine asks", _STRANGERS)
+    flags.add("--as PROFILE", "also ask with requests signed by this foreign account", _STRANGERS, dest="foreign")
+    flags.add("--vantage ADDRESS", "the public address of this machine", _STRANGERS)
     flags.connection()
     flags.form()
 

@@ -33,7 +33,7 @@ def declare_rules(flags: Flags) -> None:
     auditor rules
     auditor rules O02 B01
     """
-    flags.add("ids RULE", "explain these: IDs or names", nargs="*")
+    flags.add("ids RULE", "explain these rules: IDs or names", nargs="*")
     flags.form()
 
 

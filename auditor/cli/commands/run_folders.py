@@ -65,7 +65,7 @@ def declare_diff(flags: Flags) -> None:
     flags.add("old OLD", f"the earlier run: {RUN}")
     flags.add("new NEW", "the later run")
     flags.run_store()
-    words = "how the changes are printed: table names the first of each kind, json counts them, jsonl has each"
+    words = "table: the first changes of each kind; json: their numbers; jsonl: every change"
     flags.form(("table", "json", "jsonl"), words)
 
 
@@ -97,9 +97,9 @@ def declare_report(flags: Flags) -> None:
     auditor report auditor-runs/bucket=b/run=20260101T000000Z-123456
     auditor report s3://reports/bucket=b/run=20260101T000000Z-123456 --out page.html
     """
-    place = "a run folder, or the place of all of them, for the index page of their targets: a path or URI"
+    place = "a run folder, or the folder of all runs for the index page of all targets: a path or URI"
     flags.add("run_folder RUN|OUT", place)
-    file = "write the page there (report.html; for OUT its index.html); -: stdout"
+    file = "write the page to this file (report.html; index.html for OUT); -: stdout"
     flags.add("--out FILE", file, dest="file")
     flags.run_store()
 
@@ -175,12 +175,12 @@ def declare_export(flags: Flags) -> None:
     flags.run_folder()
     words = "; ".join(f"{name}: {one.words}" for name, one in FORMATS.items())
     flags.add("--format", words, required=True, choices=tuple(FORMATS))
-    flags.add("--out FILE", "write there, not to stdout", dest="file")
-    flags.add("--account NUMBER", "the account that the findings are of (the run's)", _HUB)
-    send = "import the findings into the Security Hub of the credentials' account, and archive those of the last run"
+    flags.add("--out FILE", "write to this file, not to stdout", dest="file")
+    flags.add("--account NUMBER", "account of the findings (the run's)", _HUB)
+    send = "import the findings into Security Hub in the account of the credentials, and archive those of the last run"
     flags.add("--send", f"{send} that are over", _HUB)
     flags.settings("endpoint_url", "profile")
-    flags.settings(region="region of the findings (the bucket's), and of the bucket that has the run folder")
+    flags.settings(region="region of the findings (the bucket's), and of the run folder's bucket")
     flags.config()
 
 
@@ -261,8 +261,8 @@ def declare_judge(flags: Flags) -> None:
     auditor judge s3://my-bucket --config auditor.toml --trust 123456789012
     """
     flags.run_folder()
-    flags.add("--config FILE", "judge by this auditor.toml (by the run's own configuration)")
-    every = "select among all rules of this version, not only those that judged the run"
+    flags.add("--config FILE", "judge with this auditor.toml (the run's own configuration)")
+    every = "choose from all rules of this version, not only from those of the run"
     flags.add("--all-rules", every)
     flags.settings("level", "only", "ignore", "semantics")
     flags.trust()

@@ -43,10 +43,10 @@ def declare_sql(flags: Flags) -> None:
     auditor sql s3://reports/bucket=b/run=20260101T000000Z-123456 --schema athena > tables.sql
     """
     flags.run_folder()
-    flags.add("query QUERY", "one SELECT in DuckDB's SQL (the tables and columns)", nargs="?")
-    words = "how the answer is printed: table has at most 1,000 rows, csv and jsonl have all"
+    flags.add("query QUERY", "one SELECT in DuckDB's SQL (without it: list the tables and columns)", nargs="?")
+    words = "how the answer is printed: table has at most 1,000 rows, csv and jsonl have all rows"
     flags.form(("table", "csv", "jsonl"), words)
-    schema = "print the statements with which this program reads such runs, no answer"
+    schema = "print only the statements that let this program read such runs"
     flags.add("--schema", schema, RESULTS, choices=("athena", "duckdb"))
     flags.run_store()
 

@@ -35,8 +35,8 @@ def declare_verify(flags: Flags) -> None:
     """
     flags.show_daily("versions ledger algorithm max-age percent record fail-on out format profile config")
     flags.targets()
-    flags.settings("allow_empty", ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
-    compared = "compare these digests where the ledger has one of them (all that it has)"
+    flags.settings("allow_empty", ledger="ledger to compare with: sqlite:PATH or dynamodb:TABLE")
+    compared = "compare these digests where the ledger has one of them (all in the ledger)"
     flags.add("--algorithm NAME,..", compared, DIGESTS, dest="compared")
     with flags.either():
         flags.settings("max_age", "percent")

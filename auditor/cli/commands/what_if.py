@@ -35,8 +35,8 @@ def declare_what_if(flags: Flags) -> None:
     flags.show_daily("acls-off policy no-policy block-public-access trust keys format profile config")
     flags.run_folder()
     with flags.either():
-        flags.add("--acls-off", "no ACL counts", _CHANGE, dest="acls", action="store_const", const=False)
-        flags.add("--acls-on", "ACLs count again", _CHANGE, dest="acls", action="store_const", const=True)
+        flags.add("--acls-off", "no ACL applies", _CHANGE, dest="acls", action="store_const", const=False)
+        flags.add("--acls-on", "ACLs apply again", _CHANGE, dest="acls", action="store_const", const=True)
     with flags.either():
         flags.add("--policy FILE", "the bucket policy is this one", _CHANGE)
         flags.add("--no-policy", "there is no bucket policy", _CHANGE)
@@ -49,10 +49,12 @@ def declare_what_if(flags: Flags) -> None:
     flags.add("--restrict-public-policy", "BlockPublicPolicy and RestrictPublicBuckets are on", _CHANGE)
     flags.settings(section=_CHANGE, requester_pays="the requester pays")
     flags.trust(_CHANGE)
-    flags.add("--keys FILE", "write each changed object there, as JSON Lines", RESULTS)
-    flags.settings("profile", endpoint_url="where the run's bucket is", region="region of the run's bucket")
+    flags.add("--keys FILE", "write each changed object to this file, as JSON Lines", RESULTS)
+    flags.settings(
+        "profile", endpoint_url="URL of the S3 server that has the run's bucket", region="region of the run's bucket"
+    )
     flags.config()
-    flags.form(("table", "json", "sarif"), "how the answer is printed; sarif: at the lines of the policy's file")
+    flags.form(("table", "json", "sarif"), "how the answer is printed; sarif names the lines of the policy file")
 
 
 @command()
@@ -109,7 +111,7 @@ def declare_fix_kit(flags: Flags) -> None:
     auditor fix-kit s3://reports/bucket=b/run=20260101T000000Z-123456 --out kit --format json
     """
     flags.run_folder()
-    flags.add("--out DIR", "write the kit there: a new or an empty directory", RESULTS, dest="kit", required=True)
+    flags.add("--out DIR", "write the kit to this directory: a new or an empty one", RESULTS, dest="kit", required=True)
     flags.run_store()
     flags.form()
 

@@ -31,15 +31,15 @@ class NamedFormat(Struct, frozen=True):
 
 
 FORMATS: Final[Mapping[str, NamedFormat]] = {
-    "table": NamedFormat("..terminal", "for a terminal, as `auditor audit` prints it", printed=True),
+    "table": NamedFormat("..terminal", "text for a terminal, as `auditor audit` prints it", printed=True),
     "json": NamedFormat(".json", "the summary, as in summary.json", printed=True),
-    "markdown": NamedFormat(".markdown", "for a comment on a pull request, at most 65,536 characters", printed=True),
+    "markdown": NamedFormat(".markdown", "a comment for a pull request, at most 65,536 characters", printed=True),
     "jsonl": NamedFormat(
-        ".json", "an entry for each finding, hole and object that is not private, one a line", writer="write_lines"
+        ".json", "one entry per line, for each finding, hole and object that is not private", writer="write_lines"
     ),
-    "csv": NamedFormat(".csv", "the entries of jsonl, one a row"),
-    "ocsf": NamedFormat(".ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one a line"),
-    "asff": NamedFormat(".asff", "findings for AWS Security Hub, one for each group, as one JSON array"),
+    "csv": NamedFormat(".csv", "the entries of jsonl, one per row"),
+    "ocsf": NamedFormat(".ocsf", "Compliance Findings of OCSF 1.5.0 (class 2003), one per line"),
+    "asff": NamedFormat(".asff", "findings for AWS Security Hub, one per group, as one JSON array"),
 }
 """Each format by its name."""
 
