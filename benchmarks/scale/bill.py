@@ -22,8 +22,6 @@ RANGE_STATES: Final = 2
 MAP_STATES: Final = 5
 """State transitions of the state machine: an invocation and the choice after it; the begin of a range's execution, for
 which AWS counts one, and its end; plan, map, summary, choice and end around them."""
-QUEUE_REQUESTS: Final = 3
-"""Requests for a message: sent, received, deleted."""
 LEDGER_UNITS: Final = 0.054
 """Read units of an object that the ledger knows, read along with the listing (docs/ledger.md)."""
 MB_IN_GB: Final = 1024
@@ -38,11 +36,10 @@ RUN_FOLDER: Final = "run folder"
 LAMBDA: Final = "Lambda"
 STEP_FUNCTIONS: Final = "Step Functions"
 CLOUDTRAIL: Final = "CloudTrail"
-SQS: Final = "SQS"
 DYNAMODB: Final = "DynamoDB"
 EFS: Final = "EFS"
 SERVICES: Final = (
-    S3_LIST, S3_CALLS, S3_INVENTORY, RUN_FOLDER, LAMBDA, STEP_FUNCTIONS, CLOUDTRAIL, SQS, DYNAMODB, EFS,
+    S3_LIST, S3_CALLS, S3_INVENTORY, RUN_FOLDER, LAMBDA, STEP_FUNCTIONS, CLOUDTRAIL, DYNAMODB, EFS,
 )  # fmt: skip
 
 
@@ -79,7 +76,6 @@ def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     yield from _functions(night, course)
     if night.data_events:
         yield Term(CLOUDTRAIL, "data events", night.s3_calls, prices.of_data_events(night.s3_calls))
-    yield _priced("sqs", SQS, "requests for the events", QUEUE_REQUESTS * night.events)
     yield _priced("ledger_reads", DYNAMODB, "read units", night.ledger_units * night.objects)
 
 

@@ -71,21 +71,7 @@ def first_size(is_so: Callable[[int], bool], most: int = MOST_OBJECTS) -> int | 
     return high
 
 
-def largest_share(is_so: Callable[[float], bool]) -> float | None:
-    """Return the largest share, to a thousandth, up to which something is so; None if it is never so.
-
-    is_so: True up to a share between 0 and 1, False from it on.
-    """
-    low, high = 0, 1000
-    if not is_so(0.0):
-        return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_so(middle / 1000) else (low, middle - 1)
-    return low / 1000
-
-
 def advised(night: Night, found: Measured) -> Simulated:
-    """Return the night with one function where that ends within an hour, else over a map."""
+    """Return the night on its machine, or with one function where that ends within an hour, else over a map."""
     alone = simulate(night, found)
-    return alone if alone.course.seconds <= HOUR else simulate(mapped(night, found), found)
+    return alone if night.machine or alone.course.seconds <= HOUR else simulate(mapped(night, found), found)

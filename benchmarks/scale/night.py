@@ -79,7 +79,6 @@ class Night:
     machine: bool = False
     kept_nights: int = 400
     data_events: bool = False
-    object_events: bool = False
     ledger_units: float = 0.0
     shared_files: bool = False
 
@@ -131,11 +130,6 @@ class Night:
     def pieces(self) -> int:
         """Files of the spread rows: each time the memory of the plan is full, one for each range."""
         return math.ceil(self.objects * ROW_MEMORY / SPREAD_MEMORY) * self.ranges if self.spreads else 0
-
-    @property
-    def events(self) -> int:
-        """Notifications of objects that changed, where they are on."""
-        return round(self.objects * self.changed) if self.object_events else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

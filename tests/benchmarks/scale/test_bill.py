@@ -91,7 +91,6 @@ def test_choices_add_their_terms() -> None:
     assert terms(replace(plain, data_events=True))[bill.CLOUDTRAIL, "data events"].dollars == pytest.approx(
         calls * 0.10 / 100_000
     )
-    assert terms(replace(plain, object_events=True))[bill.SQS, "requests for the events"].number == 3 * 10_000
     shared = terms(replace(plain, shared_files=True, kept_nights=30))
     assert (bill.RUN_FOLDER, "PUT requests") not in shared
     assert sum(one.dollars for one in shared.values() if one.service == bill.EFS) == pytest.approx(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.scale.find import advised, first_size, largest_share, mapped, simulate
+from benchmarks.scale.find import advised, first_size, mapped, simulate
 from benchmarks.scale.mode import Mode
 from benchmarks.scale.night import Night, pace
 from tests.benchmarks.scale.figures import FOUND
@@ -23,15 +23,6 @@ def test_the_smallest_size_is_found(edge: int) -> None:
 
 def test_a_size_that_does_not_come_is_not_found() -> None:
     assert first_size(lambda objects: False) is None
-
-
-@pytest.mark.parametrize(("edge", "share"), [(0.5, 0.5), (1.0, 1.0), (0.0, 0.0)])
-def test_the_largest_share_is_found(edge: float, share: float) -> None:
-    assert largest_share(lambda one: one <= edge) == share
-
-
-def test_a_share_that_never_holds_is_not_found() -> None:
-    assert largest_share(lambda one: False) is None
 
 
 def test_no_range_more_runs_at_once_than_shortens_the_night() -> None:
@@ -61,3 +52,5 @@ def test_a_short_night_needs_no_map() -> None:
     assert advised(Night(objects=10**6), FOUND).night.ranges == 1
     assert advised(Night(objects=10**7), FOUND).night.ranges == 64
     assert advised(replace(Night(objects=10**7), max_rate=50_000.0), FOUND).night.ranges == 64
+    machine = Night(objects=10**9, machine=True)
+    assert advised(machine, FOUND).night == machine, "a machine has no invocations that a map could spread"

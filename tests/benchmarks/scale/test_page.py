@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -11,9 +10,8 @@ import pytest
 from benchmarks.page import between
 from benchmarks.scale import page, words
 from benchmarks.scale.__main__ import main
-from benchmarks.scale.assumed import OPTIONS, cheaper, own, usual
-from benchmarks.scale.find import mapped, simulate
-from benchmarks.scale.measured import measured
+from benchmarks.scale.assumed import usual
+from benchmarks.scale.find import simulate
 from benchmarks.scale.mode import Mode
 from benchmarks.scale.picture import Panel, picture
 from benchmarks.scale.prices import request_prices
@@ -63,30 +61,20 @@ def test_the_drawing_has_three_curves_in_each_panel() -> None:
     assert sum(item.tag.endswith("polyline") for item in root) == 10, "two with dashes, and a mark at their ends"
 
 
-def test_cheaper_settings_are_cheaper_each_time() -> None:
-    nights = [night if night.machine else mapped(night, FOUND) for _, night in cheaper()]
-    *machine, ranges, smaller = (own(simulate(night, FOUND)) for night in nights)
-    for sums in (machine, [ranges, smaller]):
-        dollars = [one.running + one.stored for one in sums]
-        assert dollars == sorted(dollars, reverse=True)
-    assert machine[0].requests == pytest.approx(7.5, abs=0.5)
-    assert {one.functions for one in machine} == {0.0}
+def test_a_machine_costs_no_function_and_a_weekly_inventory_concerns_mixed_nights_alone() -> None:
+    rows = dict(line.strip("| ").split(" | ", 1) for line in page.BLOCKS["options"](FOUND).splitlines()[2:])
+    machine = next(cells for name, cells in rows.items() if "machine" in name)
+    assert all(cell.startswith("-$") for cell in machine.split(" | "))
+    live, mixed, incremental = next(cells for name, cells in rows.items() if "each week" in name).split(" | ")
+    assert (live, incremental) == ("+$0.00", "+$0.00")
+    assert mixed > "+$0.10", "what changed since an old report is asked again each night"
 
 
-def test_what_the_page_says_of_eight_dollars() -> None:
-    """docs/scale.md: on a machine 10^9 objects stay below $8 but for what is stored; over functions they do not."""
-    daily, few, weekly = (own(simulate(night, measured())) for _, night in list(cheaper())[:3])
-    assert 7.5 < daily.running < 8
-    assert few.running == pytest.approx(daily.running)
-    assert few.running + few.stored > 8 > weekly.running + weekly.stored
-    found = [simulate(mapped(night, measured()), measured()) for _, night in list(cheaper())[3:]]
-    assert min(own(one).running for one in found) > 8
-
-
-def test_an_option_that_does_not_concern_a_mode_changes_nothing() -> None:
-    kept = next(change for name, change in OPTIONS if "HEADs are kept" in name)
-    assert kept(usual(Mode.LIVE)) == usual(Mode.LIVE)
-    assert kept(usual(Mode.MIXED)) == replace(usual(Mode.MIXED), head_days=31.0)
+def test_each_size_has_its_time_and_dollars() -> None:
+    rows = [line.strip("| ").split(" | ") for line in page.BLOCKS["ways"](FOUND).splitlines()[2:]]
+    assert [row[0] for row in rows] == ["10⁶", "10⁷", "10⁸", "10⁹", "10¹⁰"]
+    live = simulate(usual(Mode.LIVE, 10**6), FOUND)
+    assert rows[0][1] == f"17 min, {words.dollars(live.dollars)}"
 
 
 @pytest.mark.parametrize(
