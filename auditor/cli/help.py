@@ -28,7 +28,7 @@ class _HelpAll(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         assert isinstance(parser, CommandParser)
-        sys.stdout.write(parser.format_help(everything=True))
+        parser.print_help(everything=True)
         parser.exit()
 
 
@@ -90,14 +90,9 @@ class CommandParser(argparse.ArgumentParser):
             self.error(sentence)
         return found, rest
 
-    def print_help(self, file: Any = None) -> None:
-        """Print the help page. Raises OSError if nobody can read it, which argparse keeps to itself."""
-        (file or sys.stdout).write(self.format_help())
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """End the process as argparse does, but for a page that cannot be written: that raises OSError."""
-        sys.stdout.flush()
-        super().exit(status, message)
+    def print_help(self, file: Any = None, *, everything: bool = False) -> None:
+        """Print the help page. Raises OSError if it cannot be written, which argparse keeps to itself."""
+        print(self.format_help(everything=everything), end="", file=file or sys.stdout, flush=True)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong as one sentence, and end the process with the exit code of a wrong usage."""

@@ -36,7 +36,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         if not given:
             parser.print_help()
-            sys.stdout.flush()
             return UsageError.exit_code  # nothing was audited: no success for a script
         options = parser.parse_args([*given[1:], "--help"] if given[0] == "help" else given)
         talk.quiet, talk.progress, verbose = options.quiet, not options.no_progress, options.verbose

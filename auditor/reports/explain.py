@@ -12,7 +12,7 @@ from msgspec import Struct
 from auditor.model.access import ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.reports.phrases import words_of
-from auditor.reports.text_table import Column, text_table
+from auditor.reports.text_table import Column, folded, text_table
 from auditor.text import harmless, visible
 
 
@@ -131,14 +131,14 @@ class Explanation(Struct, frozen=True, kw_only=True):
         }
 
 
-def render(explanations: Sequence[Explanation]) -> str:
+def render(explanations: Sequence[Explanation], room: int) -> str:
     """Return the explanations as lines for the terminal, safe to print. The things that nobody looked at come once, at
-    the end, because they are the same for all objects of a bucket.
+    the end, because they are the same for all objects of a bucket: in lines of at most `room` columns.
     """
     lines = [line for one in explanations for line in _block(one)]
     unseen = dict.fromkeys(phrase for one in explanations for phrase in one.not_looked_at)
     if unseen:
-        lines += ["not looked at:", *(f"  {harmless(phrase)}" for phrase in unseen)]
+        lines += ["not looked at:", *(line for one in unseen for line in folded(f"  {harmless(one)}", room, "    "))]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -36,6 +36,7 @@ def test_live(run: Run, stub: StubServer) -> None:
     assert "s3://audited/a is exposed" in out
     assert "s3://audited/ab is private: " in out
     assert out.count("not looked at:") == 1
+    assert max(map(len, out.partition("not looked at:")[2].splitlines())) <= 100
     counts = [stub.count(name) for name in ("ListObjectsV2", "GetObjectAcl", "HeadObject", "GetBucketPolicy")]
     assert counts == [2, 2, 2, 1]
 

@@ -48,7 +48,7 @@ def test_a_sentence_names_the_cause_where_the_code_has_one() -> None:
 
 
 def test_a_public_object() -> None:
-    assert render([explanation(not_looked_at=("the moon",))]) == (
+    assert render([explanation(not_looked_at=("the moon",))], 100) == (
         "s3://audited/a is exposed to anyone on the internet\n"
         "  opened by the ACL, which grants READ to everyone (AllUsers)\n"
         "not looked at:\n"
@@ -68,7 +68,7 @@ def test_several_reasons_of_each_group() -> None:
             Reason(ReasonCode.KEY_UNKNOWN, "s3:ExistingObjectTag/public"),
         ),
     )
-    assert render([explanation(access)]).splitlines() == [
+    assert render([explanation(access)], 100).splitlines() == [
         "s3://audited/a is masked: nobody else gets in today",
         "  opened by the ACL, which grants READ to everyone (AllUsers)",
         "            the bucket policy, statement #2, which allows it",
@@ -80,21 +80,21 @@ def test_several_reasons_of_each_group() -> None:
 
 def test_several_audiences() -> None:
     audiences = (Audience(AudienceKind.ACCOUNT, "444455556666"), Audience(AudienceKind.NETWORK, "203.0.113.0/24"))
-    assert render([explanation(ObjectAccess(Verdict.SHARED, audiences))]).splitlines() == [
+    assert render([explanation(ObjectAccess(Verdict.SHARED, audiences))], 100).splitlines() == [
         "s3://audited/a is shared with account 444455556666",
         "  and network 203.0.113.0/24",
     ]
 
 
 def test_a_private_object_without_a_reason() -> None:
-    assert render([explanation(ObjectAccess(Verdict.PRIVATE))]) == (
+    assert render([explanation(ObjectAccess(Verdict.PRIVATE))], 100) == (
         "s3://audited/a is private: nobody else gets in\n"
         "  opened by nothing: no grant, no statement of the bucket policy, no other owner\n"
     )
 
 
 def test_the_things_that_nobody_looked_at_come_once() -> None:
-    shown = render([explanation(key=key, not_looked_at=("the moon", "the sun")) for key in ("a", "b")])
+    shown = render([explanation(key=key, not_looked_at=("the moon", "the sun")) for key in ("a", "b")], 100)
     assert shown.count("not looked at") == shown.count("the moon") == 1
 
 
@@ -105,7 +105,7 @@ def test_hostile_text_stays_on_its_line(text: str) -> None:
         (Audience(AudienceKind.ACCOUNT, text, text),),
         tuple(Reason(code, text) for code in ReasonCode),
     )
-    shown = render([explanation(access, key=text, version_id=text, not_looked_at=(text,))])
+    shown = render([explanation(access, key=text, version_id=text, not_looked_at=(text,))], 100)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert len(shown.splitlines()) == 1 + len(ReasonCode) + 2
     shown.encode()

@@ -11,6 +11,7 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import RUN, Flags
 from auditor.cli.output import first_word, print_text, say
+from auditor.cli.terminal import columns
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
@@ -52,7 +53,7 @@ def run_explain(frame: CommandFrame) -> int:
                 with _noted(missing):
                     found += explain_from_run(opened, name)
     documents = (json.dumps(one.to_dict()) + "\n" for one in found)
-    print_text("".join(documents) if options.format == "json" else render(found))
+    print_text("".join(documents) if options.format == "json" else render(found, columns()))
     for sentence in missing:
         say(sentence)
     if missing:

@@ -90,7 +90,7 @@ async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_ne
     run = RunReader(events.store, BUCKET, first.summary["run"])
     (explained,) = explain_from_run(run, name_of(f"s3://{BUCKET}/k003"))
     assert (explained.access.verdict, explained.renewed) == ("exposed", "2027-03-01T09:12:00Z")
-    assert "because of an event of S3" in render([explained])
+    assert "because of an event of S3" in render([explained], 100)
     nights.now += 0.7 * DAY
     live = await nights.live(tmp_path / "live")
     night = await nights.night()
