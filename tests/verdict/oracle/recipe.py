@@ -77,7 +77,7 @@ class Recipe:
 def _shown(value: object) -> str:
     for name, usual in (("PLAIN", PLAIN), ("CURRENT", CURRENT)):
         if isinstance(value, type(usual)):
-            pairs = ((one.name, getattr(value, one.name)) for one in fields(usual))
+            pairs = ((name, getattr(value, name)) for name in usual.__struct_fields__)
             changes = [f"{field}={given!r}" for field, given in pairs if given != getattr(usual, field)]
             return f"replace({', '.join([name, *changes])})"
     return pprint.pformat(value, width=110, sort_dicts=False)

@@ -77,7 +77,7 @@ class _Asking:
         self._unique_ids = completed.unique_ids
         self._bare = completed.world.unhidden
         self._entries = case.trusted
-        self._of_everyone: dict[Where, dict[Values, set[tuple[str, Opening]]]] = {}
+        self._of_everyone: dict[object, dict[str, set[tuple[str, Opening]]]] = {}
         self._memory = Memory(completed.world.truth)  # type: ignore[arg-type]
         self._tests = [test for tests in self._names.tests.values() for test in tests]
         self._variables = {key for test in self._tests for key in test.keys[1:]}
@@ -87,11 +87,12 @@ class _Asking:
         noncurrent = case.versions and not case.ref.is_latest
         self._actions = () if noncurrent else BY_KEY
         self._whos: list[Who] = []
+        self._wheres: list[Where] = []
 
     def answer(self) -> _Found:
         """Return the verdict, and those who get in."""
         whos = self._whos = list(self._distinct_whos())
-        wheres = list(self._distinct_wheres())
+        wheres = self._wheres = list(self._distinct_wheres())
         exposing: Labels = {}
         for who, keys in self._strangers(whos, wheres):
             note(exposing, (who.kind, who.name, "", None), self._through(keys))
@@ -137,7 +138,7 @@ class _Asking:
             return
         for request in self._requests(who, where, others=True):
             entry = self._entry(who, where, request)
-            request = replace(request, public=self._public(where, request.keys.get("s3:dataaccesspointarn")))
+            request = replace(request, public=self._public(where, self._point_of(who, request)))
             if self._allows(self._world, request):
                 yield entry, True
                 if entry == usual:
@@ -215,18 +216,31 @@ class _Asking:
             by = [action for action in BY_VERSION if among is None or action in among]
             yield from openings(world, self._memory, by_version, by, denies=denies)
 
-    def _public(self, where: Where, point: Values) -> frozenset[tuple[str, Opening]]:
-        """Return the openings by which any account gets in from a place and an access point, the KMS key left aside."""
+    def _point_of(self, who: Who, request: Request) -> str:
+        """Return the ARN of the request's access point, in which "own" stands for the account of a requester whom no
+        policy names by it; "" without an access point.
+        """
+        (arn,) = request.keys.get("s3:dataaccesspointarn") or ("",)
+        (number,) = who.keys.get("aws:principalaccount") or ("",)
+        return arn.replace(number, "own") if number and number not in self._names.accounts else arn
+
+    def _public(self, where: Where, point: str) -> frozenset[tuple[str, Opening]]:
+        """Return the openings by which any account gets in through an access point, the KMS key left aside: from one of
+        the addresses that have the name of this place.
+        """
         if not self._world.guesses_key:
             return frozenset()
-        if where not in self._of_everyone:
-            found: dict[Values, set[tuple[str, Opening]]] = {}
-            for who in (one for one in self._whos if one.stranger and one.identity.signed):
-                for request in self._requests(who, where, others=True):
-                    by = found.setdefault(request.keys.get("s3:dataaccesspointarn"), set())
+        name = (where.kind, where.name, where.wider)
+        if name not in self._of_everyone:
+            found: dict[str, set[tuple[str, Opening]]] = {}
+            alike = [one for one in self._wheres if (one.kind, one.name, one.wider) == name]
+            strangers = [one for one in self._whos if one.stranger and one.identity.signed]
+            for who, one in itertools.product(strangers, alike):
+                for request in self._requests(who, one, others=True):
+                    by = found.setdefault(self._point_of(who, request), set())
                     by.update(self._openings(replace(self._world, encryption=None), request))
-            self._of_everyone[where] = found
-        return frozenset(self._of_everyone[where].get(point, ()))
+            self._of_everyone[name] = found
+        return frozenset(self._of_everyone[name].get(point, ()))
 
     def _requests(self, who: Who, where: Where, *, others: bool) -> Iterator[Request]:
         """others: True for the access points of named accounts, too."""
