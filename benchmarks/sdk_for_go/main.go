@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -156,7 +157,7 @@ func cpuSeconds() float64 {
 
 // versions are those of Go and of the SDK's client of S3.
 func versions() map[string]string {
-	found := map[string]string{"Go": runtime.Version()}
+	found := map[string]string{"Go": strings.TrimPrefix(runtime.Version(), "go")}
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range built.Deps {
 			if module.Path == service {
