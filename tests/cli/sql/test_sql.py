@@ -105,7 +105,7 @@ def test_no_unread_object_is_among_those_without_a_public_grant(run: Run, placed
 
 
 def test_the_queries_of_the_page(run: Run, folder: str) -> None:
-    assert len(PAGE) == 11
+    assert len(PAGE) == 8
     for query in PAGE:
         found = rows(run, folder, query)
         assert found or "json_contains" not in query, query
