@@ -1,4 +1,4 @@
-"""The recipes of docs/cookbook.md work: their commands run against a stub, and end with the codes that it says."""
+"""The recipes of two pages work: their commands run against a stub, and end with the codes that the page says."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from typing import Any, Final
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.object import ALL_USERS, Grant
 from tests.architecture.test_schemas import policy
 from tests.support.paths import ROOT
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import StubBucket
+from tests.support.servers.world import OWNER, STRANGER, StubBucket
 
-PAGE: Final = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
-RECIPES: Final = dict(re.findall(r"<!-- recipe: (.*?) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
+PAGES: Final = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("cookbook.md", "acl-retirement.md")]
+RECIPES: Final = dict(re.findall(r"<!-- recipe: (.*?) -->\n```\w+\n(.*?)```", "".join(PAGES), re.DOTALL))
 AWS: Final = """#!/bin/sh
 # The aws command of the tests: `s3 cp FILE -`, and `s3api list-buckets`.
 case "$1" in s3) cat "$3" ;; *) printf 'my-bucket\\tother\\n' ;; esac
@@ -141,6 +143,26 @@ def test_audiences_that_lose_access_without_acls_are_counted(run: Recipe, bucket
         bucket.put(key, b"x", acl="public-read")
     done = run(RECIPES["acls off"])
     assert done.stdout.splitlines()[-1].split() == ["2", "anyone"]
+
+
+@pytest.mark.slow
+def test_acls_are_retired_without_a_loss_for_the_partner(run: Recipe, bucket: StubBucket, tmp_path: Path) -> None:
+    bucket.put("partner", b"x", grants=(Grant(OWNER, "FULL_CONTROL"), Grant(STRANGER, "READ")))
+    bucket.put("forgotten", b"x", acl="public-read")
+    grants = run(RECIPES["grants"]).stdout.splitlines()
+    assert {f"{STRANGER},READ,shared,1", f"{ALL_USERS},READ,exposed,1", "read,,4"} < set(grants)
+    found = "run=$(jq -r .out before.json)\n"
+    losers = run(found + RECIPES["losers"]).stdout.splitlines()[-4:]
+    assert [line.split()[0] for line in losers] == ["1", "1", "forgotten", "partner"]
+    assert {" ".join(line.split()[1:]) for line in losers[:2]} == {"anyone", f"canonical-id {STRANGER}"}
+    kit = run(found + RECIPES["kit"])
+    assert kit.returncode == 0, kit.stderr
+    assert STRANGER not in kit.stdout.split("Lose access")[1]
+    bucket.policy = made(tmp_path, "kit/policy.json")
+    bucket.ownership = BUCKET_OWNER_ENFORCED
+    after = run(found + RECIPES["after"])
+    assert "the object ownership changed: moved 1 object\n" in after.stdout
+    assert [line for line in after.stdout.splitlines() if ">" in line] == ["Resolved    exposed > private forgotten"]
 
 
 @pytest.mark.slow
