@@ -8,7 +8,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- RunComplete       the run to resume is complete already
 |   +-- RunMissing        the run to resume does not exist
 |   +-- RunChanged        the run to resume was begun with other settings
-+-- RunError              the run cannot go on: exit 1
++-- RunError              the run cannot continue: exit 1
 |   +-- RunStopped        a signal or a deadline ended the work before its last results were saved: exit 4
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
@@ -74,7 +74,7 @@ class RunChanged(UsageError):  # noqa: N818 - as above
 
 
 class RunError(AuditorError):
-    """The run cannot go on."""
+    """The run cannot continue."""
 
 
 class RunStopped(RunError):  # noqa: N818 - as above

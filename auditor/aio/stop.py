@@ -73,7 +73,7 @@ class Stop:
     def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
         """Run a `with` block that has requests in flight, and cancel it once the grace for such a step is over.
 
-        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        A cancelled block raises nothing: the code after the block continues. The timeout that the block received then
         says that it has expired. The methods sending(), saving() and all() do the same with the grace for their kind of
         step.
         """
@@ -92,7 +92,7 @@ class Stop:
     async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
         """Run a `with` block, and cancel it `seconds` after the stop.
 
-        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        A cancelled block raises nothing: the code after the block continues. The timeout that the block received then
         says that it has expired.
         """
         limit = asyncio.timeout(None)
@@ -145,7 +145,7 @@ class CutOff:
     async def block(self) -> AsyncIterator[asyncio.Timeout]:
         """Run a `with` block, and cancel it after the stop.
 
-        A cancelled block raises nothing: the code after the block goes on. The timeout that the block received then
+        A cancelled block raises nothing: the code after the block continues. The timeout that the block received then
         says that it has expired.
         """
         timeout = asyncio.timeout(None)

@@ -158,7 +158,7 @@ class JudgeAgain:
                 self._write_bucket(lines, judge, part.bucket_findings())
             for count, stored in enumerate(part.objects()):
                 if not count % _AT_ONCE and self._stopped():
-                    raise RunStopped("the judging was stopped: its run folder is incomplete, begin anew")
+                    raise RunStopped("the judging was stopped: its run folder is incomplete, start over")
                 self._write(lines, judge, stored)
 
     def _judge(self, one: ReadFacts, plan: Plan) -> Judge:

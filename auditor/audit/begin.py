@@ -150,7 +150,7 @@ async def ask_bucket(
         facts = with_own_reading(await reader.read(region, settings.semantics or semantics))
     if facts.request_payer == "Requester" and facts.owner != facts.own_id and not settings.requester_pays:
         raise BucketError(
-            f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
+            f"the bucket {facts.bucket!r} is Requester Pays and another account's: you would pay for each call,"
             " agree with --requester-pays"
         )
     return connection, facts

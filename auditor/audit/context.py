@@ -76,7 +76,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     @property
     def saved_key(self) -> str | None:
-        """The last key of the checkpoint from which the run goes on; None if the checkpoint has no key, or is none."""
+        """The last key of the checkpoint from which the run continues; None if there is none, or it has no key."""
         return self.before.state.start_after if self.before.state else None
 
     @property

@@ -113,7 +113,7 @@ class LiveBucket:
         if markers:
             left = f": name one of its {counted(len(refs), 'version')} by --version-id" if refs else ""
             raise UsageError(f"{name.text} is deleted, its current version is a delete marker{left}")
-        raise UsageError(f"{name.text} is not there: give the whole key, to the letter")
+        raise UsageError(f"{name.text} is not there: give the whole key, exactly as it is")
 
     async def _listed(self, name: ObjectName, *, versions: bool) -> tuple[list[ObjectRef], int]:
         """List the key alone. Return its entries, and the number of its delete markers."""
@@ -193,7 +193,7 @@ def _absent(run: RunReader, name: ObjectName, lines: Sequence[ObjectLine]) -> st
         return (
             f"{name.text} is not in the run {run.run_id}, which is not complete: it may come after the run's last key"
         )
-    return f"{name.text} is not in the run {run.run_id}: it was not there then, or the key is not given to the letter"
+    return f"{name.text} is not in the run {run.run_id}: the key did not exist then, or is spelled differently"
 
 
 def _range(target: Target) -> str:

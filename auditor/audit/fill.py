@@ -61,7 +61,7 @@ def fill_audit(
     which all was read keep their lines, unless a fact of the bucket is known now that was not.
 
     run: a complete run, with its files. settings: connection and pace; the rest comes from the run. places: the store
-    of the run folders. resume: ID of an earlier fill of the same run, to go on with it. Raises UsageError if the run
+    of the run folders. resume: ID of an earlier fill of the same run, to continue it. Raises UsageError if the run
     cannot be filled.
     """
     file, summary = run.begun_with, complete_summary(run)
@@ -170,7 +170,7 @@ def complete_summary(run: RunReader) -> Summary:
     summary = run.summary
     if summary is None or not summary.complete:
         raise UsageError(
-            f"run {run.run_id} is not complete, and only a complete run can be filled: go on with it first, by the same"
+            f"run {run.run_id} is not complete, and only a complete run can be filled: complete it first, by the same"
             f" audit with --resume {run.run_id}"
         )
     return summary

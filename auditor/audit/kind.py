@@ -153,5 +153,5 @@ class RunKind:
         return () if run.mixed is None else run.mixed.unseen_words(tally.unreported)
 
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:
-        """End the run. hands_on: True if another process goes on with it."""
+        """End the run. hands_on: True if another process continues it."""
         return await (ending.hand_on() if hands_on else ending.finish())

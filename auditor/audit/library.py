@@ -66,7 +66,7 @@ async def audit_bucket_async(
     listing stops, and objects in flight are finished. progress: called with a Snapshot each second. settings: the flags
     of `auditor audit` as keywords, such as `max_rate=500`.
 
-    Raises UsageError for a wrong argument, and RunError if the run cannot go on; what is written by then stays.
+    Raises UsageError for a wrong argument, and RunError if the run cannot continue; what is written by then stays.
     """
     found = settings_from(settings, AuditKeywords, config)
     check_texts(resume=resume)

@@ -81,15 +81,19 @@ def check_exists(run: RunReader) -> None:
     """Raise RunMissing unless the run has a file."""
     if not run.exists:
         raise RunMissing(
-            f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it was ended before it"
-            " wrote anything: check --out, or start anew without --resume"
+            f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it ended before it"
+            " wrote anything: check --out, or start again without --resume"
         )
 
 
 def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
     """Raise RunChanged unless a run was begun with this selection: it says nothing about what others would select."""
     if (filled := state.selection.get("filled")) != selection.get("filled"):
-        way = "fills no run: leave --fill away" if filled is None else f"fills run {filled}: go on with --fill and it"
+        way = (
+            "fills no run: leave out --fill"
+            if filled is None
+            else f"fills run {filled}: resume it with --fill and that run"
+        )
         raise RunChanged(f"run {state.run} {way}")
     if state.selection != selection:
         raise RunChanged(
@@ -99,5 +103,5 @@ def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
 
 
 def begun_rollups(state: Checkpoint | None) -> RollUpBuilder:
-    """Return the roll-ups with which a run goes on. Raises JsonError if those in the checkpoint are damaged."""
+    """Return the roll-ups with which a run continues. Raises JsonError if those in the checkpoint are damaged."""
     return RollUpBuilder() if state is None or not state.begun else RollUpBuilder.restored(state.rollups)

@@ -78,7 +78,7 @@ class Audit:
         self._settings = settings
         self._places = places
         self._outer_stop = stop
-        self._stop = Stop(stop)  # a stop of its own: if --max-calls ends this run, the other runs go on
+        self._stop = Stop(stop)  # a stop of its own: if --max-calls ends this run, the other runs continue
         self._began = began
         self._hop = hop
         self._resumed = resume and run_id is not None

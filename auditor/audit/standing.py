@@ -56,7 +56,7 @@ class Standings:
 
     The last complete run is read along with the listing, in key order. Before objects are given to object(), call
     load() in a thread, with the last of their keys. If the last run cannot be read, the counts say so, and the present
-    run goes on.
+    run continues.
 
     began: the start of this run, in ISO 8601 in UTC. tally: receives the counts. earlier: the last complete run; None
     if there is none. judged: IDs of the rules that this run judges. start_after: the last key that this run has
@@ -194,7 +194,7 @@ class Standings:
         """Return the changes for the summary. Call this once, after the last object. Blocks.
 
         Objects that only the earlier run has after the last object count as gone if the listing is complete, and else
-        as unread. The run's own tally does not include these, because a run that goes on from a checkpoint would count
+        as unread. The run's own tally does not include these, because a run resumed from a checkpoint would count
         them again.
         """
         against = self._against.run_id if self._against else None

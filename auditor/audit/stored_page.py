@@ -103,4 +103,4 @@ def _prove(run: RunReader, range_id: str, state: Checkpoint) -> None:
     tally = state.tally
     counted = (tally.coverage["listed"], sum(tally.findings.values()), tally.coverage["undecided"])
     if tuple(lines.values()) != counted:
-        raise RunDamaged(f"{run.uri} is damaged (its parts have not the lines that it counts): start a new run")
+        raise RunDamaged(f"{run.uri} is damaged (its parts do not have the lines that it counts): start a new run")

@@ -200,7 +200,7 @@ def _holes(run: RunReader, file: BucketFile, counts: WhatIfCounts) -> Iterator[s
         others = counted(counts.judged_otherwise, "object")
         yield f"{others} had another verdict in the run, judged by another version of the auditor: `before` is of today"
     if names := file.changed_facts():
-        yield f"facts of the bucket changed while the run went on ({', '.join(names)}): the last ones count here"
+        yield f"facts of the bucket changed during the run ({', '.join(names)}): the last ones count here"
 
 
 def _words(change: BucketChange, policy_name: str | None) -> Iterator[str]:
@@ -243,7 +243,7 @@ def checked_policy(text: str, source: str) -> str:
     try:
         check_policy(text)
     except PolicyTextError as error:
-        raise UsageError(f"{source} is no bucket policy: {error}") from error
+        raise UsageError(f"{source} is not a bucket policy: {error}") from error
     return text
 
 

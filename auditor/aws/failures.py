@@ -115,7 +115,7 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
             f"the credentials were refused ({code}): check the access key, the secret and --profile"
         )
     if code == "RequestTimeTooSkewed":
-        return CredentialsError("S3 refused the request's time (RequestTimeTooSkewed): set this machine's clock right")
+        return CredentialsError("S3 refused the request's time (RequestTimeTooSkewed): correct this machine's clock")
     if code == "NoSuchBucket":
         return BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
     if code in ELSEWHERE:

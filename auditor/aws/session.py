@@ -74,7 +74,7 @@ class FirstCallGate:
         return self._answered
 
     def after(self, exception: Exception | None = None, **_: Any) -> None:
-        """After a call: let the waiting threads go on.
+        """After a call: let the waiting threads continue.
 
         exception: set if the call got no answer. Then one of the waiting calls is treated as the first.
         """

@@ -286,7 +286,7 @@ def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> 
             hint = f"{hint}, or allow it by --allow-empty"
         if "*" in target.prefix:
             begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
-            hint = f"`*` is a character of a key here, no wildcard: write all that the keys begin with, {begin}"
+            hint = f"`*` is an ordinary character of a key here, not a wildcard: write the whole prefix, {begin}"
         say(f"nothing is listed under {visible(target.uri)}: {hint}")
 
 

@@ -56,7 +56,7 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         ("--fill", options.fill is not None, whole),
         ("--start-after", options.start_after is not None, whole),
         ("--stop-at", options.stop_at is not None, whole),
-        ("--jobs", options.jobs is not None, "eight buckets are audited side by side, leave --jobs away"),
+        ("--jobs", options.jobs is not None, "eight buckets are audited side by side, leave out --jobs"),
         ("--expected-owner", file and settings.expected_owner is not None, "the file names the accounts"),
         ("--queue", file and settings.queue is not None, "the worker has no role of these accounts, use --hash"),
         ("--inventory", file and settings.inventory is not None, "the buckets' own configurations name their reports"),

@@ -40,10 +40,10 @@ def run(frame: CommandFrame) -> int:
     """Fill the run, print the summary of the new run, and return the exit code of an audit."""
     options = frame.options
     if options.targets:
-        raise UsageError("--fill RUN asks again about the objects of that run: leave the target away")
+        raise UsageError("--fill RUN asks again about the objects of that run: leave out the target")
     for name in _OF_THE_RUN:
         if vars(options)[name] is not None:
-            raise UsageError(f"{flag_of(name)} does not go with --fill, which takes it from the run: leave it away")
+            raise UsageError(f"{flag_of(name)} does not go with --fill, which takes it from the run: leave it out")
     return signals.run(_fill(frame))
 
 

@@ -49,7 +49,7 @@ def renamed(keywords: Mapping[str, Any], kind: type) -> dict[str, Any]:
             raise UsageError(_no_keyword(name, kind.__annotations__))
         setting = _setting_of(name, kind)
         if setting in found:
-            raise UsageError(f"two keywords give the setting {setting}: leave one of them away")
+            raise UsageError(f"two keywords give the setting {setting}: leave one of them out")
         found[setting] = value
     return found
 

@@ -69,7 +69,7 @@ def _check_spelling(name: str, known: Iterable[str]) -> None:
     candidates = [one.removeprefix(ENV_PREFIX) for one in known]
     if meant := likeliest(name.removeprefix(ENV_PREFIX), candidates, _ALIKE):
         raise UsageError(
-            f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant} if that is meant, or unset it"
+            f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant} if that is intended, or unset it"
         )
 
 

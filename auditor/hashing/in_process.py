@@ -80,7 +80,7 @@ class InProcessHasher(Struct, eq=False):
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
             new = await self.ledger.record(hashed.entry(self.options.bucket))
-        except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
+        except DigestConflict as error:  # a conflict concerns this object alone, so the others continue
             log.error("%s", error)
             return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
         if not new and not await has_digests(self.ledger, self.options.bucket, hashed.task, hashed.digests):

@@ -31,7 +31,7 @@ LONGEST: Final = 6 * 3600.0
 FIRST: Final = 1.0
 """Longest pause in seconds before the first repetition. The limit doubles for each further repetition."""
 PAUSE: Final = 60.0
-"""Longest pause in seconds between two repetitions: after an outage, the work goes on at most this much later."""
+"""Longest pause in seconds between two repetitions: after an outage, the work continues at most this much later."""
 LONGEST_UNPROVEN: Final = 600.0
 """Longest time in seconds that an object waits for S3 before S3 has sent any object of the run: it may be the bucket
 that cannot be read, and not S3 that fails."""
@@ -97,7 +97,7 @@ class LedgerPatience(Struct, eq=False):
             else:
                 self.succeeded.add(kind)
                 if self.told.ended():
-                    log.warning("the ledger answers again: the work goes on")
+                    log.warning("the ledger answers again: the work continues")
                 return result
 
 
@@ -172,7 +172,7 @@ class S3Patience(Struct, eq=False):
         if isinstance(result, Hashed):
             self.sound, self.given_up = result.task, False
         if self.told.ended():
-            log.warning("S3 answers again: the hashing goes on")
+            log.warning("S3 answers again: the hashing continues")
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:

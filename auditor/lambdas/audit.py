@@ -1,7 +1,7 @@
 """The audit as a Lambda function. A schedule or a person sends the event; the function returns the summaries of its
 runs.
 
-A run goes on over several invocations if needed. These are its hops.
+A run continues over several invocations if needed. These are its hops.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AuditFunction:
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
         """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
-        Near the deadline, the run finishes the objects in flight and saves its state; the next invocation goes on with
+        Near the deadline, the run finishes the objects in flight and saves its state; the next invocation continues
         it. An event for every bucket of the account returns its report too (auditor.lambdas.estate). A state machine's
         event names an action, and is answered as DividedFunction says.
         """

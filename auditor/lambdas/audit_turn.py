@@ -1,4 +1,4 @@
-"""Audit one target in one invocation of the audit function: claim its bucket, go on with its run, end the claim."""
+"""Audit one target in one invocation of the audit function: claim its bucket, continue its run, end the claim."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from auditor.text import visible
 
 log = logging.getLogger(__name__)
 
-DIVIDED: Final = "the state machine goes on"
+DIVIDED: Final = "the state machine continues"
 
 
 class AuditTurn:
@@ -79,7 +79,7 @@ class AuditTurn:
             if same_start(claim.run, self._wanted):
                 self._wanted = claim.run
             elif claim.begun:
-                log.info("run %s of an earlier start is not finished: this start goes on with it", claim.run)
+                log.info("run %s of an earlier start is not finished: this start continues it", claim.run)
             return await self._guarded(claim)
         except RunTaken as other:
             with bound(run=self._run):
@@ -137,7 +137,7 @@ class AuditTurn:
             await asyncio.to_thread(self._claims.give_back, self._run, **end)
 
     async def _resumed(self, claim: Claim) -> Worked:
-        """Go on with the claimed run. Begin a new run if the claimed one cannot go on, for example because the rules
+        """Continue the claimed run. Begin a new run if the claimed one cannot continue, for example because the rules
         have changed.
         """
         asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
@@ -186,7 +186,7 @@ class AuditTurn:
         stop, hands_on = self._stop, self._context.successor is not None
         saved: Resume | None = None
         with bound(run=self._run):
-            log.info("the audit of %s %s", visible(self._target.uri), "goes on" if resume else "begins")
+            log.info("the audit of %s %s", visible(self._target.uri), "continues" if resume else "begins")
             try:
                 async with self._with_ledger() as resources:
                     audit = self._new_audit(resources, resume)
@@ -198,15 +198,15 @@ class AuditTurn:
                 raise
             except RunError as error:
                 if isinstance(error, RunStopped) and hands_on and stop and self._may_go_on(saved):
-                    log.warning("%s: the run goes on from its last checkpoint", error)
+                    log.warning("%s: the run continues from its last checkpoint", error)
                     return Worked(None, saved or Resume(self._run, None, DEADLINE))
                 log.error("the audit failed: %s", error)
                 raise
             goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
             if goes_on and not self._may_go_on(saved):
-                log.error("the audit came no further in %d invocations", self._fruitless)
-                raise RunError(f"the audit came no further in {self._fruitless} invocations")
+                log.error("the audit made no progress in %d invocations", self._fruitless)
+                raise RunError(f"the audit made no progress in {self._fruitless} invocations")
             if goes_on:
                 return Worked(summary, summary.resume)
         await self._tell(summary, audit.rollups, [audit.unsent] if audit.unsent else [])
@@ -244,7 +244,7 @@ class AuditTurn:
         self._begun = True
 
     def _may_go_on(self, saved: Resume | None) -> bool:
-        """True if the run may go on in the next invocation: not if too many invocations in a row have made no progress.
+        """True if the run may continue in the next invocation: not if too many in a row have made no progress.
 
         saved: the state that this invocation has saved; None if it made no progress.
         """
@@ -260,15 +260,13 @@ class AuditTurn:
         if run is None:
             error.args = (f"{self._target.uri}: {error}; begin again with the event {again}",)
         else:
-            error.args = (
-                f"{self._target.uri}, run {run}: {error}; the next start goes on with it, or the event {again}",
-            )
+            error.args = (f"{self._target.uri}, run {run}: {error}; the next start continues it, or the event {again}",)
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:
     """Return the counts of the run as a sentence for the log.
 
-    stop: the stop, if the run goes on in the next invocation; None if the run ends here.
+    stop: the stop, if the run continues in the next invocation; None if the run ends here.
     """
     coverage, findings = summary.coverage, sum(summary.findings.values())
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"

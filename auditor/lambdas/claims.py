@@ -93,7 +93,7 @@ class Claims:
         old, the run `wanted`. A run that begins gets a later ID if `wanted` does not sort after the newest run.
 
         follows: True if the event names the run `wanted`, which is then the one to work on. seconds: time left until
-        the invocation's deadline. anew: True to begin `wanted`, because the newest run cannot go on. Raises BucketBusy
+        the invocation's deadline. anew: True to begin `wanted`, as the newest run cannot continue. Raises BucketBusy
         if another run has the bucket; RunTaken if another invocation works on the event's run, or if the run was given
         up for a newer one; RunComplete if the event's run is finished, also if another run has followed it.
         """
@@ -122,8 +122,8 @@ class Claims:
         """End the claim on the bucket, if this invocation still has it. If the store does not answer, the claim ends by
         itself after the deadline.
 
-        ended: True if the run's end is reported. dropped: True if the run cannot go on. passed_on: True if the next
-        invocation goes on with the run, so that the bucket is kept for it. fruitless: number of invocations in a row,
+        ended: True if the run's end is reported. dropped: True if the run cannot continue. passed_on: True if the next
+        invocation continues the run, so that the bucket is kept for it. fruitless: number of invocations in a row,
         this one included, that made no progress.
         """
 
@@ -226,7 +226,7 @@ def _ended_starts(newest: Mapping[str, Any]) -> dict[str, str]:
 def _check_new(wanted: str, newest: Mapping[str, Any], anew: bool) -> None:
     """Raise RunComplete if a new run is wanted by a start whose run has ended: its event has come again.
 
-    wanted: the ID that the start asks for. newest: of the newest run. anew: True if that one cannot go on, so that the
+    wanted: the ID that the start asks for. newest: of the newest run. anew: True if it cannot continue, so that the
     ID is a later one.
     """
     for asked, run in (newest.get("before") or {} if anew else _ended_starts(newest)).items():

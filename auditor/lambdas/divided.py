@@ -57,7 +57,7 @@ class DividedFunction:
         and sent as an alert before.
 
         plan: `{"event", "claim", "at_once", "ranges": [ID, ..], "again"}`, with the ranges that are not complete; if
-        `again` is true, the state machine sends the event in the answer to the plan, which goes on. range:
+        `again` is true, the state machine sends the event in the answer to the plan, which continues. range:
         `{"run", "range", "complete", "fruitless"}`; the state machine sends the event again until the range is
         complete. summarize: `{"complete", "again", "runs": [SUMMARY]}`, without a summary while `again` is true; the
         state machine sends the event again until it is false.
@@ -90,7 +90,7 @@ class DividedFunction:
         if limit.expired() or answer is None:
             again = restart_event(invocation.given, target, invocation.run)
             raise RunStopped(
-                f"the step {step.action} of {target.uri} did not end before the deadline: the state machine goes on"
+                f"the step {step.action} of {target.uri} did not end before the deadline: the state machine continues"
                 f" with the event {again}"
             )
         return answer

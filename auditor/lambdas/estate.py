@@ -116,7 +116,7 @@ class _Hop:
         try:
             report = await self._work(opened, files, claims)
         except BaseException:
-            await self._give_back(claims)  # a retry goes on at once
+            await self._give_back(claims)  # a retry continues at once
             raise
         return {"estate": report.to_dict()}
 
@@ -236,7 +236,7 @@ class _Hop:
         event = {**self._invocation.given, "all_buckets": True, "run": self._id, "hop": hop + 1}
         try:
             if hop >= MOST_HOPS:
-                raise RunError(f"the start was handed on {hop} times and is still not complete: it stops here")
+                raise RunError(f"the start was handed over {hop} times and is still not complete: it stops here")
             async with self._stop.handing_on() as limit:
                 await asyncio.to_thread(files.write, report_of(estate, self._ends, stopped=UNDER_WAY))
                 await asyncio.to_thread(claims.give_back, self._id, passed=True)

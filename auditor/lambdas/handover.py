@@ -57,13 +57,13 @@ class OwnFunction:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """Return the event with which the next invocation goes on with `target`.
+    """Return the event with which the next invocation continues `target`.
 
     event: the settings in the present event. hop: number of invocations before the present one. resume: where the run
-    goes on; None if no run was begun. Raises RunError after MOST_HOPS invocations.
+    continues; None if no run was begun. Raises RunError after MOST_HOPS invocations.
     """
     if hop >= MOST_HOPS:
-        raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
+        raise RunError(f"the work on {target.uri} was handed over {hop} times and is still not complete: it stops here")
     following = dict(event)
     following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
     if target.stop_at is not None:
@@ -77,7 +77,7 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 
 
 def restart_event(event: Mapping[str, Any], target: Target, run: str | None, hop: int | None = None) -> str:
-    """Return, as text without object keys, the event that a person or a script sends to go on with `target`.
+    """Return, as text without object keys, the event that a person or a script sends to continue `target`.
 
     event: the settings in the present event. run: ID of the run; None for a new run. hop: for a verification, the
     number of invocations before the one to start, because its state is stored by this number; None for an audit or a

@@ -64,7 +64,7 @@ class HashingFunction:
             processor = self._processor
             done = await together(_handle(processor, record, stop) for record in records)
             failed = [name for name in done if name is not None]
-            log.info("%d messages, of which %d come again", len(records), len(failed))
+            log.info("%d messages, of which %d will be redelivered", len(records), len(failed))
         return answer_of(failed)
 
     async def close(self) -> None:

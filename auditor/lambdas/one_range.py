@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
     """Return how many ranges may be audited at once from now on: those that are not complete, at most at_once. Blocks.
 
-    This number only falls. So if each range that is begun or goes on gets the ceiling divided by it, the shares never
+    This number only falls. So if each range that is begun or continues gets the ceiling divided by it, the shares never
     exceed the ceiling together. The last ranges are begun last, so the search begins with them.
     """
     active = 0
@@ -81,9 +81,9 @@ async def _audited(
     except RunComplete:  # the answer of an earlier invocation was lost
         complete = True
     except RunStopped as error:
-        log.warning("%s: the range goes on from its last checkpoint", error)
+        log.warning("%s: the range continues from its last checkpoint", error)
     fruitless = 0 if complete or (audit is not None and audit.saved is not None) else step.fruitless + 1
     if fruitless > MOST_FRUITLESS:
-        raise RunError(f"the audit of range {range_id} came no further in {fruitless} invocations")
-    log.info("range %s %s", range_id, "is complete" if complete else "goes on in the next invocation")
+        raise RunError(f"the audit of range {range_id} made no progress in {fruitless} invocations")
+    log.info("range %s %s", range_id, "is complete" if complete else "continues in the next invocation")
     return {"run": context.run, "range": range_id, "complete": complete, "fruitless": fruitless}

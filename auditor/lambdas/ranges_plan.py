@@ -30,7 +30,7 @@ class RangesPlan:
         self._run = context.run
 
     async def plan(self) -> dict[str, Any]:
-        """Claim the bucket, and divide the target into ranges, or go on with a run that is divided already."""
+        """Claim the bucket, and divide the target into ranges, or continue a run that is divided already."""
         context, scale = self._context, Scale.of(self._context.environ)
         wanted, follows = context.invocation.run_id(context.target), context.invocation.run is not None
         seconds = context.function.remaining()
@@ -59,7 +59,7 @@ class RangesPlan:
         return self._planned(scale, left, again=False)
 
     def _planned(self, scale: Scale, ranges: Sequence[str], *, again: bool) -> dict[str, Any]:
-        """Return the answer of the plan. again: True if the next invocation goes on with it."""
+        """Return the answer of the plan. again: True if the next invocation continues it."""
         target, invocation = self._context.target, self._context.invocation
         event = dict(invocation.given) | {
             "bucket": target.bucket,
@@ -78,7 +78,7 @@ class RangesPlan:
         return files_spread(self._context.stores.store, self._context.target.bucket, self._run)
 
     async def _begun(self, resume: bool, ranges: int) -> PlanFile:
-        """Begin the run, or go on with it, and return its plan. A new run begins if this one cannot go on."""
+        """Begin the run, or continue it, and return its plan. A new run begins if this one cannot continue."""
         context = self._context
         try:
             return await self._begin(ranges, resume=resume)

@@ -58,7 +58,10 @@ class RenewFunction:
             async with stop.all() as limit:
                 left |= await self._renewed(batch, settings, context.with_settings(settings))
             if limit.expired():
-                log.error("S3 or the reports bucket did not answer before the end (%s): all comes again", stop.reason)
+                log.error(
+                    "S3 or the reports bucket did not answer before the end (%s): all of it will be redelivered",
+                    stop.reason,
+                )
                 left = {name for name, _ in named}
         return answer_of(name for name, _ in named if name in left)
 
@@ -75,7 +78,7 @@ class RenewFunction:
             outcome = await renewer.renew(batch)
         left = outcome.failed | await _put_away(batch, outcome, settings)
         found = renewer.counts.renewed
-        words = "%d messages, of which %d come again: %d objects read, %d undecided, %d newly exposed"
+        words = "%d messages, of which %d will be redelivered: %d objects read, %d undecided, %d newly exposed"
         log.info(words, len(batch), len(left), found.objects, found.undecided, len(found.exposed))
         return {*left}
 

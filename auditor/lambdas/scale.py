@@ -144,7 +144,7 @@ async def machine_for(
 ) -> StateMachine | None:
     """Return the state machine that audits the target; None if the function does it alone.
 
-    run: ID of the run. begun: True if the run has begun: it goes on as it was begun. Raises RunChanged if the run is
+    run: ID of the run. begun: True if the run has begun: it continues as it was begun. Raises RunChanged if the run is
     divided, and the deployment has no state machine.
     """
     if not target.whole:

@@ -77,7 +77,7 @@ class StartClaims:
         """Claim the start of this event: `wanted`, or the one that an earlier delivery of the event has begun.
 
         follows: True if the event names the start. seconds: time left until the invocation's deadline. Raises
-        StartBusy; RunTaken if this delivery has nothing to do, because a later hop goes on with the start.
+        StartBusy; RunTaken if this delivery has nothing to do, because a later hop continues the start.
         """
         parse_run_id(wanted)
 
@@ -100,8 +100,8 @@ class StartClaims:
         return claim_in(self._store, self._path, choose)
 
     def give_back(self, start: str, *, passed: bool = False, ended: bool = False) -> None:
-        """End the claim, if this invocation still has it. passed: True if the next hop goes on with the start. ended:
-        True if its end is reported. Neither: the next delivery of the event goes on at once.
+        """End the claim, if this invocation still has it. passed: True if the next hop continues the start. ended:
+        True if its end is reported. Neither: the next delivery of the event continues at once.
         """
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -115,7 +115,7 @@ class StartClaims:
         self._store.update_json(self._path, change)
 
     def _is_ended(self, entry: Mapping[str, Any], follows: bool) -> bool:
-        """True if nothing is left to do. A person may name an ended start, to go on with its holes."""
+        """True if nothing is left to do. A person may name an ended start, to continue with its holes."""
         named = follows and self._hop == 0 and (self._request is None or entry.get("request") != self._request)
         return bool(entry.get("ended")) and not named
 

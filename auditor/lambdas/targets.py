@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 class Worked(Struct, frozen=True):
     """The result of this invocation's work on one target.
 
-    summary: None if the run has no summary yet. follows: where the next invocation goes on; None if the work is done.
+    summary: None if the run has no summary yet. follows: where the next invocation continues; None if the work is done.
     counts: False if the work was not begun, so that no metric counts it as handed on. refused: called if the next
-    invocation cannot be started. machine: the state machine that goes on with the work; None for the function itself.
+    invocation cannot be started. machine: the state machine that continues the work; None for the function itself.
     """
 
     summary: Summary | VerifySummary | None
@@ -50,7 +50,7 @@ class TargetWork(Struct, frozen=True, kw_only=True):
 
     function: "audit" or "verify", which decides the settings that an event may have. noun: "audit" or "verification",
     for messages. failed: name of the metric for a failed invocation. handed_on: name of the metric for a run that the
-    next invocation goes on with. needed: settings that must have a value. opening: opens the resources that all targets
+    next invocation continues. needed: settings that must have a value. opening: opens the resources that all targets
     share. run: works on one target, until the target's end or the stop. names_runs: True if an event may name a run
     that no invocation has begun yet. ended: called at the end of an invocation in which a target has ended, with the
     sentences of the targets that failed; None if there is nothing to do then.
@@ -104,7 +104,7 @@ async def invoked(
     leaves: bool = False,
 ) -> AsyncIterator[tuple[Invocation, FunctionStop, FunctionContext]]:
     """Read an event, and yield its content, the stop, and the context with the channels that the settings name. Each
-    AuditorError is logged, counted and told before it goes on.
+    AuditorError is logged, counted and told before it continues.
 
     noun: of the work, for messages. failed: name of the metric for a failed invocation. leaves: True if RunTaken is no
     failure, because the event is sent again.
@@ -270,7 +270,7 @@ class Turns:
     async def _hand_on(self, target: Target, follows: Resume | None, machine: StateMachine | None) -> None:
         """Start the next invocation for a target, or the state machine.
 
-        follows: where the run goes on; None if no run was begun. Raises RunError, which names the target, the run and
+        follows: where the run continues; None if no run was begun. Raises RunError, which names the target, the run and
         the event that a person can send instead.
         """
         invocation, successor = self._invocation, machine or self._context.successor
@@ -290,7 +290,7 @@ class Turns:
                 log.error("%s is not handed on: %s", named, error)
                 raise RunError(
                     f"the {self._work.noun} of {named} is not handed on: {error};"
-                    f" {'the next start goes on with it, or' if audits else 'it goes on with'} the event {again}"
+                    f" {'the next start continues it, or' if audits else 'it continues with'} the event {again}"
                 ) from error
             if machine is None:
                 log.info(

@@ -44,7 +44,7 @@ class VerifyFunction:
         """Verify the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
         Near the deadline, the verification stops, even in the middle of an object, and saves its state; the next
-        invocation goes on with it.
+        invocation continues it.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -67,7 +67,7 @@ class VerifyFunction:
             if context.successor is not None and bool(stop) and not summary.complete:
                 if not verification.advanced:
                     raise RunError(
-                        f"the verification of {target.uri} came no further in a whole invocation: give the function"
+                        f"the verification of {target.uri} made no progress in a whole invocation: give the function"
                         " more time, verify by prefixes, or run `auditor verify` on a machine of its own"
                     )
                 return Worked(summary, summary.resume)

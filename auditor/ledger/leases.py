@@ -126,5 +126,5 @@ def lost(lease: Lease) -> LeaseLostError:
     """Return the error for an owner whose lease another owner has taken over."""
     return LeaseLostError(
         f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
-        " another worker goes on with it; nothing was written"
+        " another worker continues it; nothing was written"
     )

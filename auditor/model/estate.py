@@ -97,7 +97,7 @@ class BucketResult(Struct, frozen=True, kw_only=True):
 
     run: ID of its run; None if none was begun. exit_code: of the run; None for an excluded bucket. sentence: the
     verdict of the run, the reason of the exclusion, or why the bucket is a hole. unfinished: True if its audit was not
-    begun, or did not reach its end, so that the same start can go on with it.
+    begun, or did not reach its end, so that the same start can continue it.
     """
 
     bucket: str

@@ -133,7 +133,7 @@ def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
     """
     negated = f"Not{name}" in item
     if negated == (name in item):
-        raise ValueError(f"a statement has not exactly one of {name} and Not{name}")
+        raise ValueError(f"a statement does not have exactly one of {name} and Not{name}")
     return negated, item[f"Not{name}" if negated else name]
 
 

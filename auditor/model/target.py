@@ -132,7 +132,7 @@ def _of_url(url: str) -> tuple[str, str]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise UsageError(f"{url[:100]!r} is no URL ({error}): write s3://BUCKET/PREFIX") from error
+        raise UsageError(f"{url[:100]!r} is not a URL ({error}): write s3://BUCKET/PREFIX") from error
     path = unquote(parts.path.removeprefix("/"), errors="surrogateescape")
     named, _, rest = path.partition("/")
     if _CONSOLE.fullmatch(parts.netloc) and (page := _CONSOLE_PAGE.fullmatch(path)):

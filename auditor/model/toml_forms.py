@@ -16,7 +16,7 @@ def form(fix: str, pattern: str | None = None, *, quote: bool = False, **limits:
 
 Text = Annotated[str, Meta(pattern=r"\S", max_length=2048)]
 """A text that is not empty, and at most twice as long as a key."""
-Owner = Annotated[Text, form("name the person or team that answers for it")]
+Owner = Annotated[Text, form("name the person or team responsible for it")]
 """The person or team that answers for an entry."""
 Day = Annotated[Text, form("give the last day on which it holds, such as until = 2027-01-31")]
 """The last day, in UTC, on which an entry holds: YYYY-MM-DD."""

@@ -26,7 +26,7 @@ _NAMED: Final = 5
 """Largest number of groups that a refusal names."""
 _MOST_FACTS: Final = 10
 """Largest number of entries for one group of undecided objects: one for each fact that could not be read."""
-_BY_HAND: Final = "write the entry by hand if that is meant"
+_BY_HAND: Final = "write the entry by hand if that is intended"
 Words = tuple[str | None, Severity | None, str | None]
 """The rule or verdict, the severity and the audience by which groups differ, as they have them."""
 Covered = Iterator[tuple[Words, bool]]
@@ -80,7 +80,7 @@ def entries_for_group(
 def _entry_text(values: Mapping[str, str], *, owner: str, reason: str, until: str) -> str:
     """Return an entry as lines of TOML. values: the conditions of the entry, by the keys of auditor.toml."""
     rows = ["[[exceptions]]", *(f"{name} = {_toml_text(value)}" for name, value in values.items())]
-    rows.append(f"owner = {_toml_text(owner)}{'' if owner else '  # the person or team that answers for it'}")
+    rows.append(f"owner = {_toml_text(owner)}{'' if owner else '  # the person or team responsible for it'}")
     rows.append(f"reason = {_toml_text(reason)}{'' if reason else '  # why it is accepted'}")
     rows.append(f"until = {until}")
     return "".join(f"{row}\n" for row in rows)
@@ -236,8 +236,8 @@ def _why_missed(group: Group, missed: int, covered: int) -> str:
     number = f"{missed:,} of {missed + covered:,}"
     if group.rule is not None:
         others = f"{number} let others in besides {visible(group.audience or 'nobody')}"
-        return f"{others}: write an entry without an audience by hand if that is meant"
+        return f"{others}: write an entry without an audience by hand if that is intended"
     return (
         f"{number} objects let others in too, give control, or depend on a fact that was not read: accept the groups"
-        " of their findings in place of the verdict"
+        " of their findings instead of the verdict"
     )

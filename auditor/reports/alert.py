@@ -133,7 +133,7 @@ def renewal_alert(bucket: str, run: str, exposed: Sequence[str]) -> Alert | None
     heading = ("In ", Quoted(f"s3://{bucket}"), f": {words}, as S3's events say. By prefix:")
     sections = (
         section_of(heading, below, GROUPS, "prefix"),
-        AlertSection(("The next audit has their findings; `auditor explain` says who can reach one.",)),
+        AlertSection(("The next audit will report their findings; `auditor explain` says who can reach one.",)),
     )
     return Alert(title=("S3 events of ", Quoted(bucket), f": {words}"), sections=sections, bucket=bucket, run=run)
 
@@ -180,7 +180,7 @@ def _sections(
     summary: Summary, rollups: RollUps | None, reasons: AlertReasons, fail_on: Severity | FailOn | None
 ) -> Iterator[AlertSection]:
     if summary.nothing_listed:
-        yield AlertSection(("The prefix lists nothing: is it right?",))
+        yield AlertSection(("Nothing is listed under the prefix: is it right?",))
     kinds = ((), ()) if rollups is None else (groups.openings(rollups), groups.findings(rollups))
     opened, found = ([group for group in kind if _is_told(group, reasons, fail_on)] for kind in kinds)
     if opened or found:

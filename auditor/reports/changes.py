@@ -19,7 +19,7 @@ from auditor.text import counted
 
 NO_RUN: Final = "there is no earlier complete run of the target"
 UNREADABLE: Final = "the last run, {run}, could not be read"
-CUT: Final = "the listing did not reach its end: what lies behind its last key counts as unread"
+CUT: Final = "the listing did not reach its end: everything after its last key counts as unread"
 
 
 class _CauseKind(Struct, frozen=True):

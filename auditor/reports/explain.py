@@ -54,7 +54,7 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
     ReasonCode.STORED_OWNER: (_STORED, "another owner, who owns it again once ACLs count: {}"),
     ReasonCode.ACL_UNREAD: (_UNKNOWN, "its ACL, which was not read ({})"),
     ReasonCode.POLICY_UNREAD: (_UNKNOWN, "the bucket policy, which was not read ({})"),
-    ReasonCode.KEY_UNKNOWN: (_UNKNOWN, "{}, for which a condition of the bucket policy asks"),
+    ReasonCode.KEY_UNKNOWN: (_UNKNOWN, "{}, which a condition of the bucket policy checks"),
     ReasonCode.ACCESS_POINTS_UNREAD: (_UNKNOWN, "the bucket's access points, which were not read ({})"),
     ReasonCode.BUCKET_TAGS_UNREAD: (
         _UNKNOWN,
@@ -76,11 +76,11 @@ _GRANTEES: Final = {
 
 _WORDS: Final = {
     Verdict.EXPOSED: "exposed to",
-    Verdict.UNKNOWN: "unknown; it may be open to others than",
+    Verdict.UNKNOWN: "unknown; it may be open to more than",
     Verdict.SHARED: "shared with",
     Verdict.MASKED: "masked from",
-    Verdict.DORMANT: "closed today to others than",
-    Verdict.PRIVATE: "closed to others than",
+    Verdict.DORMANT: "closed today to all but",
+    Verdict.PRIVATE: "closed to all but",
 }
 """For each verdict, the words that stand before the audiences in the sentence of the verdict, such as "shared with"."""
 

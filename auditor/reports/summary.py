@@ -282,7 +282,7 @@ def aside(hashing: HashingSummary) -> list[str]:
         each = ", ".join(
             f"{visible(name)} {amount(left.objects, left.bytes)}" for name, left in hashing.left_for_cost.items()
         )
-        words.append(f"left, since reading them is charged: {each}; --accept-cost hashes them")
+        words.append(f"left, because reading them costs money: {each}; --accept-cost hashes them")
     if hashing.routed.objects:
         routed = amount(hashing.routed.objects, hashing.routed.bytes)
         words.append(f"left to S3 Batch Operations: {routed}; the jobs are in the run folder, batch/")

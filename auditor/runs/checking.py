@@ -28,7 +28,7 @@ from auditor.text import counted, visible
 
 T = TypeVar("T")
 _SUMMARY: Final = "summary.json"
-_GO_ON: Final = "the run has not ended: go on with it by --resume"
+_GO_ON: Final = "the run has not ended: continue it with --resume"
 Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 
@@ -177,7 +177,7 @@ class RunChecker:
                 continue
             part = there.pop(sealed.path, None)
             if not complete and (named.range_id not in states or named.number >= states[named.range_id].next_part):
-                continue  # the process that goes on replaces it
+                continue  # the process that continues replaces it
             if part is None:
                 self._faults.append(f"{sealed.path} is gone")
                 continue

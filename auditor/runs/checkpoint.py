@@ -53,7 +53,7 @@ class Checkpoint(RunFile, frozen=True, kw_only=True, omit_defaults=True):
     """Objects of the parts that are not sent to the hashing queue yet. The next process sends them."""
 
     ended: RangeEnd | None = None
-    """Set when a range of a divided run is complete: no process goes on with it. None for a run that is not divided."""
+    """Set when a range of a divided run is complete: no process continues it. None for a run that is not divided."""
 
     @property
     def begun(self) -> bool:

@@ -256,7 +256,7 @@ class RunFolder:
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
 
         The seal follows when all that it names is in place, then the summary, which says that the run has ended. A
-        process that dies before leaves a run that another one goes on with.
+        process that dies before leaves a run that another one continues.
         """
         reports = {"report.html": html.encode(), ROLLUPS: rollups}
         early: list[str] = []

@@ -105,7 +105,7 @@ class ClaimedRun:
             if data is None or parsed(data, self._uri, Checkpoint, self._run_id) != loaded:
                 raise _taken(self._uri)
         if loaded is not None and loaded.writer is not None:
-            log.warning("%s names a writer that did not end: this process goes on, and that one stops", self._uri)
+            log.warning("%s names a writer that did not end: this process continues, and that one stops", self._uri)
             skipped = (*loaded.skipped_parts, loaded.next_part)
             first = replace(first, skipped_parts=skipped, next_part=loaded.next_part + 1)
         self.put_checkpoint(first)

@@ -95,7 +95,7 @@ class RunReader:
     def begun_with(self) -> BucketFile:
         """The bucket.json of a run that has begun. Raises OutputError if the file is damaged, or not there."""
         if self.bucket is None:
-            raise RunDamaged(f"{self.uri}/{BUCKET_FILE} is gone, by which the run is judged: audit again")
+            raise RunDamaged(f"{self.uri}/{BUCKET_FILE} is gone, and the run is judged by it: audit again")
         return self.bucket
 
     @cached_property

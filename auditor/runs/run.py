@@ -151,7 +151,7 @@ class Run:
 
     def _summed(self) -> Summary:
         if self.summary is None:
-            raise UsageError(f"the run {self.place} has no summary yet: wait for its end, or go on with it")
+            raise UsageError(f"the run {self.place} has no summary yet: wait for its end, or resume it")
         return self.summary
 
 

@@ -1,4 +1,4 @@
-"""Read a bucket's owner and settings. A value that could not be read is Unread, and the reading goes on."""
+"""Read a bucket's owner and settings. A value that could not be read is Unread, and the reading continues."""
 
 from __future__ import annotations
 

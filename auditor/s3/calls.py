@@ -169,7 +169,7 @@ class Caller:
 
     def begin_object(self, storage_class: str) -> str | None:
         """Reserve the calls of an object that has a permit, in the budgets. Return the flag of a limit that leaves too
-        little for all objects in flight; None if all may go on. end_object() must follow in any case.
+        little for all objects in flight; None if all may continue. end_object() must follow in any case.
         """
         if self.cost is not None:
             self.cost.reserve(self.calls_per_object, storage_class)

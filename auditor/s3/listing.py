@@ -111,7 +111,7 @@ class _Order:
         """
         self._empty = 0 if page.refs or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
-            raise ListingError(f"the listing of {visible(self._target.uri)} does not move on: the server repeats pages")
+            raise ListingError(f"the listing of {visible(self._target.uri)} does not advance: the server repeats pages")
         for key in (*(ref.key for ref in page.refs[:1]), *page.delete_markers[:1]):
             if key < self._last or (key == self._last and not self._target.versions):
                 raise _refused(self._target.uri, key, OUT_OF_ORDER)
@@ -146,7 +146,7 @@ def _fix(failure: CallFailed, query: ListQuery) -> str:
     if failure.code == "Malformed":
         return f"the server's answer cannot be relied on ({failure.message})"
     if failure.code in _UNUSABLE:
-        fault = "the answer is cut, or no XML" if failure.code == UNREADABLE else "no whole answer came"
+        fault = "the answer is truncated, or is not XML" if failure.code == UNREADABLE else "no whole answer came"
         return f"{fault}: check the server and the network, and try again"
     return "try again later, with a lower --max-rate" if is_throttle(failure) else "try again later"
 

@@ -246,7 +246,7 @@ class _Product:
     """Runs all patterns of several sets over one text side by side.
 
     A state has an entry for each set: the positions of those of its patterns that can still match; or None, if the set
-    contains every text that goes on from here.
+    contains every text that continues from here.
     """
 
     def __init__(self, sets: Sequence[tuple[Glob, ...]], steps: KeySteps) -> None:

@@ -55,7 +55,7 @@ def has_history(outcome: VerifyOutcome) -> bool:
 class HistoryWriter(Struct, eq=False):
     """Collects events for the keys' histories, and writes them into the ledger in batches.
 
-    flush() writes the last batch. If the ledger is read-only, the verification goes on, and `unnoted` counts the events
+    flush() writes the last batch. If the ledger is read-only, verification continues, and `unnoted` counts the events
     that are not written. waiting: the events that no call has written yet.
     """
 
@@ -121,7 +121,7 @@ class HistoryWriter(Struct, eq=False):
                 await self.keeper.note(self.bucket, events)
             except LedgerReadOnlyError as error:
                 if not self.refused:
-                    log.warning("%s; the verification goes on, and notes nothing of it there", error)
+                    log.warning("%s; the verification continues, and notes nothing of it there", error)
                 self.refused += len(events)
             except BaseException:  # cancelled or refused: keep the events for a later flush
                 self.waiting = events + self.waiting

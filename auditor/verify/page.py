@@ -33,7 +33,7 @@ _COLOURS: Final = {
 }
 _FIX: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISMATCH: "Keep the object as it is: it is evidence. Restore a copy under another key, and compare.",
-    VerifyOutcome.MISSING: "Restore it, or say that it is not expected any more: `auditor digests retire`.",
+    VerifyOutcome.MISSING: "Restore it, or record that it is no longer expected: `auditor digests retire`.",
     VerifyOutcome.LOST: "Restore the earlier bytes from a copy; turn on versioning, which keeps them.",
     VerifyOutcome.UNREADABLE: "Let the auditor read it (s3:GetObject, kms:Decrypt), and verify again.",
     VerifyOutcome.LEDGER_FAULT: "Run `auditor ledger --check`, and restore the ledger from a copy.",

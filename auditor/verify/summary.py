@@ -23,7 +23,7 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
     VerifyOutcome.CHANGED: "changed: another version or ETag than the ledger's last",
     VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
-    VerifyOutcome.LOST: "LOST: bytes that the ledger knew were replaced, and the bucket keeps no versions (told once)",
+    VerifyOutcome.LOST: "LOST: the bytes that the ledger knew were replaced, and no version is kept (reported once)",
     VerifyOutcome.DELETED: "deleted, as a notification said",
     VerifyOutcome.RETIRED: "retired: gone, and no longer expected (`auditor digests retire`)",
     VerifyOutcome.ACKNOWLEDGED: "acknowledged: findings that were looked into (`auditor digests acknowledge`)",
@@ -32,9 +32,9 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.LEDGER_FAULT: "LEDGER FAULT: the ledger's entry is damaged, so nothing is said of the object;"
     " run `auditor ledger --check`, then restore the ledger from a copy",
     VerifyOutcome.ARCHIVED: "archived: to be restored before they can be read",
-    VerifyOutcome.IN_FLIGHT: "in flight: written so lately that the ledger may not know yet",
+    VerifyOutcome.IN_FLIGHT: "in flight: written so recently that the ledger may not know it yet",
     VerifyOutcome.NOT_DUE: "not due in this run",
-    VerifyOutcome.LEFT_FOR_COST: "left, for reading them costs (--accept-cost)",
+    VerifyOutcome.LEFT_FOR_COST: "left, because reading them costs money (--accept-cost)",
 }
 
 _SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.ACKNOWLEDGED, VerifyOutcome.NOT_DUE)

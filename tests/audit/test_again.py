@@ -261,7 +261,7 @@ async def test_a_run_that_lost_its_facts(stub: StubServer, plain: StubBucket, tm
     (result.folder / "bucket.json").unlink()
     done = offline("judge", result.folder)
     assert done.returncode == 1
-    assert "bucket.json is gone, by which the run is judged: audit again" in done.stderr
+    assert "bucket.json is gone, and the run is judged by it: audit again" in done.stderr
     assert len(list(auditor.open_run(result.folder).objects())) == 40
     done = offline("check", result.folder)
     assert done.returncode == 1

@@ -379,7 +379,7 @@ async def test_a_fill_is_resumed_as_a_fill(stub: StubServer, holed: StubBucket, 
     before = await audit(stub, tmp_path)
     mend(holed)
     first = await fill(stub, tmp_path, before, max_calls=25)
-    with pytest.raises(RunChanged, match=f"fills run {before.summary['run']}: go on with --fill"):
+    with pytest.raises(RunChanged, match=f"fills run {before.summary['run']}: resume it with --fill"):
         await audit(stub, tmp_path, resume=first.summary["run"])
     stopped = await audit(stub, tmp_path, max_calls=60)
     with pytest.raises(RunChanged, match="fills no run"):

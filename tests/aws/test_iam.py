@@ -216,7 +216,7 @@ def test_the_renewing_role_writes_renewals_alone(printed: Printed) -> None:
         (("--topic", "alerts"), "--topic is 'alerts': give the ARN of an SNS topic"),
         (("--topic", f"{ARN}s", "--chat-topic", f"{ARN}s"), "are the same topic"),
         (("--event-bus", "a bus"), "give the name or the ARN of an event bus"),
-        (("--role", "audit", "--stage", "*"), "is no stage"),
+        (("--role", "audit", "--stage", "*"), "is not a stage name"),
         (("--vpc",), "add --role audit"),
         (("--file-system", "fs-1"), "add --role audit"),
         (("--role", "audit", "--file-system", "fs-1"), "is not the ARN of an EFS access point"),

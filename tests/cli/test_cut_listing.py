@@ -13,7 +13,7 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import CUT, INTERNAL_ERROR, SLOW_DOWN, TRUNCATED, Fault
 
 CUT_OFF = "(ListObjectsV2: ConnectionError): no whole answer came: check the server and the network, and try again\n"
-NO_XML = "(ListObjectsV2): the answer is cut, or no XML: check the server and the network, and try again\n"
+NO_XML = "(ListObjectsV2): the answer is truncated, or is not XML: check the server and the network, and try again\n"
 LATER = "(ListObjectsV2: InternalError): try again later\n"
 SLOWER = "(ListObjectsV2: SlowDown): try again later, with a lower --max-rate\n"
 

@@ -154,8 +154,8 @@ def test_failed_export_leaves_the_file_as_it_was(run: Run, tmp_path: Path) -> No
     [
         (("digests", "export", "s3://bucket"), "AUDITOR_LEDGER"),
         (("digests", "export", "s3://bucket", *LEDGER, "--algorithm", "sha256,md5"), "name one with --algorithm"),
-        (("digests", "export", "s3://bucket", *LEDGER, "--out", "s3://x/y"), "--out s3://x/y is no file"),
-        (("digests", "export", "s3://bucket", *LEDGER, "--out", "."), "--out . is no file"),
+        (("digests", "export", "s3://bucket", *LEDGER, "--out", "s3://x/y"), "--out s3://x/y is not a file"),
+        (("digests", "export", "s3://bucket", *LEDGER, "--out", "."), "--out . is not a file"),
         (("digests", "import", "missing", "s3://bucket", *LEDGER), "missing cannot be read"),
         (("digests", "import", "missing", "bucket", *LEDGER), "write s3://bucket"),
         (("digests",), "ACTION"),
@@ -195,7 +195,7 @@ def test_import_says_what_it_left_out_and_how_it_joined_the_names(run: Run, tmp_
     assert err.splitlines() == [
         "auditor: manifest-sha256.txt: 1 digest of other algorithms left out",
         "auditor: tagmanifest-sha256.txt left out: it names the bag's own files, not its payload",
-        "auditor: names were joined to the prefix to the letter, as in photosname: end it with / where it is a folder",
+        "auditor: names were appended to the prefix as they are, as in photosname: end it with / if it is a folder",
     ]
 
 
@@ -283,7 +283,7 @@ def test_line_of_the_history_that_was_damaged_is_shown_as_it_is(run: Run) -> Non
 def test_unknown_key_is_one_sentence(run: Run) -> None:
     record(entry("k", "x"))
     assert run("ledger", "s3://bucket/K\x07", *LEDGER) == (
-        1, "", "auditor: the ledger knows nothing of s3://bucket/K\\x07: give the whole key, to the letter\n",
+        1, "", "auditor: the ledger knows nothing of s3://bucket/K\\x07: give the whole key, exactly as it is\n",
     )  # fmt: skip
 
 
@@ -420,7 +420,7 @@ def test_strict_export_fails_where_newer_content_was_told(run: Run, form: str) -
     code, _, err = run(*export, "--strict")
     assert (code, Path("sums").exists()) == (4, False)
     assert "1 key " in err
-    assert "told of newer content without a digest" in err
+    assert "reported newer content, which has no digest" in err
     assert run(*export)[0] == 0
     assert ("stale" in Path("sums").read_text()) is (form == "csv")
 

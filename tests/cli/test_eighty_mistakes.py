@@ -68,7 +68,7 @@ MISTAKES: Final = (
     ("audit arn:aws:iam::123456789012:role/x", 2, "is not an S3 URI: write s3://BUCKET"),
     ("audit s3://adited", 1, "there is no bucket named 'adited' (NoSuchBucket): check the name"),
     ("audit s3://audited/prefx/", 4, "nothing is listed under s3://audited/prefx/: check the prefix"),
-    ("audit 's3://audited/*.pdf'", 4, "`*` is a character of a key here, no wildcard"),
+    ("audit 's3://audited/*.pdf'", 4, "`*` is an ordinary character of a key here, not a wildcard"),
     ("audit s3://audited --start-after b --stop-at a", 2, "the range is empty: --stop-at 'a' does not come after"),
     ("explain s3://audited", 2, "s3://audited names no object: write s3://BUCKET/KEY"),
     ("explain s3://audited/none", 2, "s3://audited/none is not there: give the whole key"),

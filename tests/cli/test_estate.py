@@ -200,7 +200,7 @@ def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:
     }
     assert sentence(found, "aa5") == f"by the pattern aa5: scratch (team a, until {SOON})"
     assert found["notes"] == [
-        "the pattern aa2 of team a ended on 2026-01-01: 1 bucket is not excluded any more",
+        "the pattern aa2 of team a ended on 2026-01-01: 1 bucket is no longer excluded",
         "the pattern typo* of team a matches no bucket: remove or correct it",
         "the restriction to aa?, aa4-* of team b matches no bucket: remove or correct it",
     ]

@@ -84,7 +84,7 @@ def test_estate_adds_up_and_names_its_holes(
         assert main(arguments) == 4
         out = capfd.readouterr().out
     assert "50 buckets in 3 accounts = 38 audited + 1 excluded + 11 holes; 1 of the accounts is a hole" in out
-    assert f"the pattern b{second}-04 of b ended on 2026-01-31: 1 bucket is not excluded any more" in out
+    assert f"the pattern b{second}-04 of b ended on 2026-01-31: 1 bucket is no longer excluded" in out
     found: dict[str, Any] = json.loads(Path("auditor-runs/estate=estate/estate.json").read_text())
     holes = {one["bucket"] for one in found["buckets"] if one["outcome"] == "hole"}
     assert holes == {f"b{first}-07", *(f"b{LOST}-{index:02}" for index in range(10))}

@@ -55,7 +55,7 @@ def test_a_star_in_a_prefix_is_explained_where_nothing_is_listed_and_quiet_leave
     given = ["--endpoint-url", stub.url, "--ignore", "B01,B02", "--out", str(tmp_path)]
     assert main(["audit", "s3://audited/photos/*", *given, "-q"]) == 4
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.endswith("write all that the keys begin with, s3://audited/photos/")
+    assert line.endswith("write the whole prefix, s3://audited/photos/")
 
 
 @pytest.mark.parametrize(("quiet", "progress"), [(True, True), (False, False)])

@@ -104,10 +104,10 @@ def said(run: Run, code: int, *arguments: str) -> str:
 
 def test_a_key_that_is_not_there(run: Run, stub: StubServer) -> None:
     stub.put("audited", "ab")
-    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, to the letter"
+    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, exactly as it is"
     assert "s3://audited/\\x1b[2J is not there" in said(run, 2, "s3://audited/\x1b[2J")
     stub.world.buckets["audited"].odd["ListObjectVersions"] = Odd.DENIED
-    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, to the letter"
+    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, exactly as it is"
 
 
 def test_the_others_are_explained_all_the_same(run: Run, stub: StubServer) -> None:
@@ -148,7 +148,7 @@ def test_vanished(run: Run, stub: StubServer) -> None:
 def test_a_run_that_lacks_the_key(run: Run, stub: StubServer) -> None:
     stub.put("audited", "b/1")
     whole = audited(run)
-    assert "was not there then" in said(run, 2, "s3://audited/a", "--run", whole)
+    assert "did not exist then" in said(run, 2, "s3://audited/a", "--run", whole)
     assert "lists no versions" in said(run, 2, "s3://audited/b/1", "--run", whole, "--version-id", "v1")
     _, out, _ = run("audit", "s3://audited/b/", "--stop-at", "b/5", "--format", "json")
     part = json.loads(out)["run"]

@@ -96,7 +96,7 @@ def test_findings_are_sent_and_refused_ones_named(run: Run, stub: StubServer, mo
     [
         (["--format", "csv", "--send"], "--format asff"),
         (["--format", "asff", "--account", "1"], "12 digits"),
-        (["--format", "asff", "--region", "x y/z"], "--region 'x y/z' is no region"),
+        (["--format", "asff", "--region", "x y/z"], "--region 'x y/z' is not a region"),
         (["--format", "csv", "--account", "111122223333"], "--format asff"),
     ],
 )

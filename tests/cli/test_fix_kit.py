@@ -488,7 +488,7 @@ def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucke
         ("GetBucketOwnershipControls", "Object Ownership was not read (AccessDenied)"),
         ("GetBucketPolicy", "the bucket policy was not read (AccessDenied)"),
         ("GetPublicAccessBlock", "the bucket's public access block was not read (AccessDenied)"),
-        ("GetBucketVersioning", "it was not read if the bucket keeps older versions (AccessDenied)"),
+        ("GetBucketVersioning", "whether the bucket keeps older versions was not read (AccessDenied)"),
     ],
 )
 def test_never_ready_without_a_fact(write: Write, stub: StubServer, bucket: StubBucket, call: str, words: str) -> None:
@@ -605,8 +605,8 @@ def test_wrong_places(audited: Run, stub: StubServer, capfd: pytest.CaptureFixtu
     Path("full/x").write_text("")
     Path("file").write_text("")
     Path("empty").mkdir()
-    assert "full exists and is no empty directory" in said(capfd, 2, run, "--out", "full")
-    assert "file exists and is no empty directory" in said(capfd, 2, run, "--out", "file")
+    assert "full exists and is not an empty directory" in said(capfd, 2, run, "--out", "full")
+    assert "file exists and is not an empty directory" in said(capfd, 2, run, "--out", "file")
     assert "s3://b/kit cannot be a new directory" in said(capfd, 2, run, "--out", "s3://b/kit")
     assert "cannot be a new directory" in said(capfd, 2, run, "--out", "/")
     assert "file in the way" in said(capfd, 1, run, "--out", "file/kit").replace("a file is", "file")

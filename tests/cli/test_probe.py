@@ -78,7 +78,7 @@ def test_nothing_compared(run: Run, server: StrangersServer) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--vantage", "here"), "--vantage 'here' is no IP address"),
+        (("--vantage", "here"), "--vantage 'here' is not an IP address"),
         (("--as", "nobody"), "there is no AWS profile 'nobody'"),
     ],
 )

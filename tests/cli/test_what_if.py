@@ -176,9 +176,9 @@ def test_wrong_usage(ask: Ask) -> None:
     assert said(ask, 2).startswith("no change is named: give --policy FILE")
     assert said(ask, 2, "--policy", "none.json").startswith("the policy file none.json cannot be read (No such file")
     assert said(ask, 2, "--policy", "broken.json").startswith(
-        "the policy file broken.json is no bucket policy: line 2, column 16"
+        "the policy file broken.json is not a bucket policy: line 2, column 16"
     )
-    assert "is no bucket policy: line 2, statement 1: " in said(ask, 2, "--policy", "wrong.json")
+    assert "is not a bucket policy: line 2, statement 1: " in said(ask, 2, "--policy", "wrong.json")
     assert "is not UTF-8" in said(ask, 2, "--policy", "binary.json")
     assert "is larger than 1,000,000 bytes" in said(ask, 2, "--policy", "huge.json")
     assert "add --policy FILE" in said(ask, 2, "--acls-off", "--format", "sarif")
@@ -205,7 +205,7 @@ def test_a_run_that_lost_its_facts(ask: Ask, stub: StubServer) -> None:
     ask("--acls-off")
     (file,) = Path("auditor-runs").rglob("bucket.json")
     file.unlink()
-    assert "bucket.json is gone, by which the run is judged: audit again" in said(ask, 1, "--acls-off")
+    assert "bucket.json is gone, and the run is judged by it: audit again" in said(ask, 1, "--acls-off")
 
 
 def test_a_run_that_another_version_judged(ask: Ask, stub: StubServer) -> None:

@@ -24,7 +24,7 @@ def test_party_is_named_and_counted(run: Run, stub: StubServer, tmp_path: Path) 
     unknown = f"{STRANGER}: unknown: no entry of [[accounts]] in auditor.toml names it\n"
     assert run("who", STRANGER)[:2] == (0, unknown)
     assert run("who", STRANGER, "--run", folder)[1] == f"{unknown}  shared: 2 objects\n  O08: 2 findings\n"
-    assert "names it nowhere" in run("who", "444455556666", "--run", folder)[1]
+    assert "does not mention it" in run("who", "444455556666", "--run", folder)[1]
     (tmp_path / "auditor.toml").write_text(
         f'trusted = ["{STRANGER}"]\n[[accounts]]\nid = "{STRANGER}"\nname = "Printer\\u001b"\nteam = "sales"\n'
     )

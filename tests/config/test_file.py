@@ -99,7 +99,7 @@ def read_one(**changes: Any) -> ExceptionEntry:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"owner": None}, "the key 'owner' is missing: name the person or team that answers for it"),
+        ({"owner": None}, "the key 'owner' is missing: name the person or team responsible for it"),
         ({"reason": None}, "the key 'reason' is missing: say why it is accepted"),
         (
             {"until": None},

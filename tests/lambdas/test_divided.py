@@ -177,7 +177,7 @@ async def test_a_range_that_never_comes_further_fails(service: AuditFunction, fi
         answer = await service.handle({**event, "fruitless": number}, account.around())
         fruitless.append((answer["complete"], answer["fruitless"]))
     assert fruitless == [(False, number + 1) for number in range(MOST_FRUITLESS)]
-    with pytest.raises(RunError, match=rf"came no further in {MOST_FRUITLESS + 1} invocations"):
+    with pytest.raises(RunError, match=rf"made no progress in {MOST_FRUITLESS + 1} invocations"):
         await service.handle({**event, "fruitless": MOST_FRUITLESS}, account.around())
     assert account.messages
 

@@ -145,7 +145,7 @@ async def test_start_that_is_handed_on_too_often_ends(server: AccountsServer, tm
     event = {"all_buckets": True, "run": "20261125T000000Z-000000", "hop": MOST_HOPS}
     await AuditFunction(environ(server, tmp_path)).handle(event, account.around())
     assert account.events == []
-    assert f"was handed on {MOST_HOPS} times" in written(tmp_path)["stopped"]
+    assert f"was handed over {MOST_HOPS} times" in written(tmp_path)["stopped"]
     assert len(account.messages) == 1
 
 

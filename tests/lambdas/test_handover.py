@@ -1,4 +1,4 @@
-"""An audit that reaches its deadline goes on in the next invocation until it is complete; its alerts and metrics."""
+"""An audit that reaches its deadline continues in the next invocation until it is complete; its alerts and metrics."""
 
 from __future__ import annotations
 

@@ -362,8 +362,8 @@ async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None
         await service.close()
     worked = next(line for line in lines if "1 hashed" in line["message"])
     assert {"run": "run", "bucket": cloud.bucket, "requestId": "request-1"}.items() <= worked.items()
-    assert [line["message"] for line in lines if "come again" in line["message"]] == [
-        "2 messages, of which 0 come again"
+    assert [line["message"] for line in lines if "will be redelivered" in line["message"]] == [
+        "2 messages, of which 0 will be redelivered"
     ]
     malformed = next(line for line in lines if "is malformed" in line["message"])
     assert "run" not in malformed
@@ -431,9 +431,9 @@ async def test_messages_come_again_with_a_reason_from_a_ledger_that_falls_silent
         event["Records"][1]["attributes"]["ApproximateReceiveCount"] = "4"  # it is sent anew: see Processor
         with logged() as lines:
             assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": names[0]}]}
-        told = sorted(line["message"] for line in lines if "comes again" in line["message"])
+        told = sorted(line["message"] for line in lines if "will be redelivered: " in line["message"])
         reason = f"the ledger, S3 or the queue did not answer before the end ({DEADLINE})"
-        assert told == sorted(f"message {name} comes again: {reason}" for name in names)
+        assert told == sorted(f"message {name} will be redelivered: {reason}" for name in names)
         await service.close()
 
 

@@ -204,7 +204,7 @@ async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub
     stub.faults = [silence(account, lambda operation, key: operation == "ListObjectsV2")]
     await service.handle({}, account.around())
     await service.handle(account.events.pop(), account.around())
-    with pytest.raises(RunError, match=r"s3://audited, run .* came no further in 3 invocations"):
+    with pytest.raises(RunError, match=r"s3://audited, run .* made no progress in 3 invocations"):
         await service.handle(account.events.pop(), account.around())
     assert account.events == []
     assert len(account.messages) == 1

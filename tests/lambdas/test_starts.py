@@ -306,7 +306,7 @@ async def test_run_stays_the_newest_when_the_next_night_fails_before_it_goes_on(
     me, service, run = await first_hop(stub, tmp_path)
     Claims(LocalStore(tmp_path), Target("audited"), 1).take(run, follows=True, seconds=-10.0)  # that hop was killed
     stub.faults = [ACCESS_DENIED]
-    with pytest.raises(RunError, match=f"s3://audited, run {run}: .* goes on with it"):
+    with pytest.raises(RunError, match=f"s3://audited, run {run}: .* continues it"):
         await service.handle({}, me.around())
     stub.faults = []
     (summary,) = (await service.handle({}, me.around()))["runs"]

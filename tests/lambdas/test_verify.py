@@ -182,7 +182,7 @@ async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
         return None
 
     stub.faults = [listing_is_late]
-    with pytest.raises(RunError, match="came no further in a whole invocation"):
+    with pytest.raises(RunError, match="made no progress in a whole invocation"):
         await service().handle({}, account.around())
     assert account.events == []
     assert len(account.messages) == 1

@@ -100,7 +100,7 @@ async def test_verified(stub: StubServer, place: Path, suffixes: tuple[str, ...]
     assert (found.code, found.outcomes) == (3, {"match": 1, "mismatch": 1, "missing": 1})
     assert found.summary["unnoted"] == 3
     (said,) = (record.getMessage() for record in caplog.records if "cannot be written" in record.getMessage())
-    assert said.endswith("; the verification goes on, and notes nothing of it there")
+    assert said.endswith("; the verification continues, and notes nothing of it there")
 
 
 async def test_loss_that_cannot_be_noted_is_counted(stub: StubServer, place: Path) -> None:

@@ -92,7 +92,7 @@ def test_uri_that_means_nothing_is_refused_and_named(uri: str, words: str) -> No
             "'https://my-bucket.s3.amazonaws.com' and what",
         ),
         ("https://s3.amazonaws.com.evil.example/my-bucket", "is not an S3 URI"),
-        ("https://[", "is no URL"),
+        ("https://[", "is not a URL"),
     ],
 )
 def test_url_that_names_no_bucket_at_aws_is_refused(url: str, words: str) -> None:

@@ -74,7 +74,7 @@ def test_several_reasons_of_each_group() -> None:
         "            the bucket policy, statement #2, which allows it",
         "  masked by the bucket policy, statement NoOutsiders, which denies it",
         "  closed by its owner, who is not the bucket's: the bucket policy, statement #1, allows nothing on it",
-        "  unknown   s3:ExistingObjectTag/public, for which a condition of the bucket policy asks",
+        "  unknown   s3:ExistingObjectTag/public, which a condition of the bucket policy checks",
     ]
 
 

@@ -230,7 +230,7 @@ def test_opened_by_its_uri(moto_url: str) -> None:
         ("runs/bucket=b/run=20260102T030405Z-0a1b2c", "is not a bucket name"),
         ("runs/bucket=audited/run=1", "is not a run ID"),
         (f"runs/{FOLDER}", "there is no run at .*runs/bucket=audited/run="),
-        (f"ftp://host/{FOLDER}", "is no output place"),
+        (f"ftp://host/{FOLDER}", "is not an output place"),
     ],
 )
 def test_a_place_without_a_run(place: str, sentence: str) -> None:

@@ -90,7 +90,7 @@ class Repeats(MemoryEngine):
 
 async def test_listing_that_repeats_itself_is_an_error_not_a_loop() -> None:
     engine = Repeats([ref("a")])
-    with pytest.raises(BucketError, match="does not move on"):
+    with pytest.raises(BucketError, match="does not advance"):
         await steps_of(engine, Target("audited"))
     assert engine.count("list") == 2
 

@@ -53,7 +53,7 @@ def test_clean_verification() -> None:
     said = words(CLEAN)
     assert "No object that was read is damaged, and none is missing." in said
     assert "9 match = 9 listed or in the ledger" in said
-    assert "No object that was compared needs a person." in said
+    assert "No object that was compared needs attention." in said
 
 
 def test_damaged_and_missing_are_the_headline_with_examples() -> None:

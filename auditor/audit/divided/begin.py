@@ -72,7 +72,7 @@ async def begin(
     progress: Callable[[float], None] = lambda keys: None,
     page: int = PAGE,
 ) -> BegunRun:
-    """Begin a divided run, or go on with one: write plan.json, bucket.json and state.json, each unless it is there.
+    """Begin a divided run, or continue one: write plan.json, bucket.json and state.json, each unless it is there.
 
     A killed begin is completed by the next one, which keeps what is written. ranges: largest number of ranges. least:
     a range has at least about so many keys, so that a small target has fewer ranges. run_id: ID of the run; None for a
@@ -167,7 +167,7 @@ class _Begin:
             check_keys(run.bucket, self._settings)
         if run.checkpoint is not None:
             if run.bucket is None:
-                raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, by which all ranges are judged: start a new run")
+                raise RunDamaged(f"{run.uri}/{BUCKET_FILE} is gone, and all ranges are judged by it: start a new run")
             check_selection(read_begun(store, target, self._run_id).state, self._selection)
         return plan
 

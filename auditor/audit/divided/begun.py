@@ -38,7 +38,7 @@ def read_begun(store: Store, target: Target, run_id: str) -> BegunFiles:
     check_target(plan, target)
     file, data, state = run.bucket, run.bucket_data, run.checkpoint
     if file is None or data is None or state is None:
-        raise RunMissing(f"run {run_id} was not begun wholly: resume the whole run, which completes its begin")
+        raise RunMissing(f"run {run_id} was not fully started: resume the whole run, which completes its start")
     return BegunFiles(run.path, plan, file, data, state)
 
 

@@ -123,7 +123,7 @@ class Child:
         except LimitTooLow as short:
             self.send(Report(ended=True, reason=str(short), left=self._left()))
         except Exception as error:
-            if not self._leaves:  # else the process that goes on with the range has the error again
+            if not self._leaves:  # else the process that continues the range has the error again
                 self.send(Report(failure=Failure.of(error)))
         else:
             self.send(
@@ -184,7 +184,7 @@ class Child:
                 self.send(Report(counts=self._counts()))
 
     def _leave(self) -> None:
-        """Save the range and end: this process alone was told to, so that another one goes on with the range."""
+        """Save the range and end: this process alone was told to, so that another one continues the range."""
         self._leaves = True
         self._stop_now("stopped by SIGTERM")
         self._ranges.put_nowait(None)

@@ -103,7 +103,7 @@ def combine(
     usual one.
 
     The time grows with the number of ranges and parts, and with the objects that are left to S3 Batch Operations:
-    RunStopped is raised if it does not suffice for these, and the next call goes on.
+    RunStopped is raised if it does not suffice for these, and the next call continues.
 
     Raises RunMissing or RunChanged for a run that was not begun so, RunComplete if the run is complete already,
     RunDamaged for a checkpoint or part that cannot be read, and RunTaken if another process combines the run.

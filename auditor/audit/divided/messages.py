@@ -82,7 +82,7 @@ class Report(Struct, frozen=True):
     """A message from a process: it is ready for a range, counts its progress, has left the range, failed, or logs.
 
     counts: of the range in work. ended: the range was left: complete or not, with `reason`. left: what it has left of
-    its limits. leaves: this process was told to end, and another one is to go on with the range. failure: the range
+    its limits. leaves: this process was told to end, and another one is to continue the range. failure: the range
     failed. unsent: a sentence on objects that the queue did not take. log: a line of the log with its level
     and the logger's name.
     """

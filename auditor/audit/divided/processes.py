@@ -39,7 +39,7 @@ class _Worker(Struct):
 class RangeProcesses:
     """Audits ranges in `jobs` processes at once. Call run() once.
 
-    A process that is killed, or told to end, is replaced, and its range goes on from its checkpoint. Each process has
+    A process that is killed, or told to end, is replaced, and its range continues from its checkpoint. Each process has
     an equal share of the calls per second; when one has no further range, the others share what it had, after it has
     ended. start: the first message to each process. ranges: IDs of the ranges to audit, in order. stop: ends the
     work. starter: starts the processes.
@@ -166,7 +166,7 @@ class RangeProcesses:
         if self._lost[lost] >= LOST:
             self._fail(RunError(f"a process that was to audit {work} {how}, the {LOST}rd time: see what ended it"))
         else:
-            log.warning("a process that was to audit %s %s: another one goes on with it", visible(work), how)
+            log.warning("a process that was to audit %s %s: another one continues it", visible(work), how)
         if name is not None:
             self._waiting.appendleft(name)
 

@@ -46,7 +46,7 @@ def range_audit(
     hop: int = 0,
     part_lines: int = PART_LINES,
 ) -> Audit:
-    """Return the audit of one range of a run that begin() has begun. It goes on with the range if that was begun.
+    """Return the audit of one range of a run that begin() has begun. It continues the range if that was begun.
 
     The range has the parts and the checkpoint with its ID. The facts of the bucket are those of bucket.json. The
     audit's run() returns the summary of the range, and writes none: combine() sums up the run. The summary's `resume`

@@ -43,7 +43,7 @@ class RoutedManifests:
     """Writes the manifests and jobs for the objects that a divided run leaves to S3 Batch Operations. Its methods
     block.
 
-    A note in the run folder says how many manifests are written, and of which parts. The next process goes on after
+    A note in the run folder says how many manifests are written, and of which parts. The next process continues after
     them, at the part that has the next row by the numbers of lines in the seals. Other parts begin anew.
 
     parts: all parts of the run, in order. time_left: returns the seconds that the process still has. rows: number of
@@ -73,7 +73,7 @@ class RoutedManifests:
 
     def write(self, places: Resources, settings: Settings, region: str | None, account: str | None) -> None:
         """Write the manifests that are not written yet. Raises RunStopped if the time does not suffice for the next
-        one: another call goes on.
+        one: another call continues.
         """
         written = self._written()
         self._began = time.monotonic()
@@ -111,7 +111,7 @@ class RoutedManifests:
         if number < total and self._time_left() < _SPARE * self._slowest:
             raise RunStopped(
                 f"{number:,} of {counted(total, 'batch manifest')} of run {self._run.run_id} are written: the next call"
-                " goes on"
+                " continues"
             )
 
     def _objects(self, first: int) -> Iterator[ObjectVersion]:

@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 def spread_report(
     place: InventoryPlace, settings: Settings, store: Store, plan: PlanFile, stopped: Callable[[], bool]
 ) -> None:
-    """Spread the newest report over the ranges of a run, or go on with it. Blocks, and takes a while.
+    """Spread the newest report over the ranges of a run, or continue it. Blocks, and takes a while.
 
     place: of the reports. store: has the run folder. stopped: returns True once the work is to stop. Raises
-    InventoryError if there is no report that can be used, and RunStopped after a stop; the next call then goes on.
+    InventoryError if there is no report that can be used, and RunStopped after a stop; the next call then continues.
     """
     times = report_times(settings, time.time())
     try:
@@ -32,6 +32,6 @@ def spread_report(
             spread = spread_newest(reports, place, store, plan, times, stopped)
     except RunStopped as error:
         raise RunStopped(
-            f"run {plan.run} was stopped while it read the inventory report: go on with it by --resume {plan.run}"
+            f"run {plan.run} was stopped while it read the inventory report: continue it with --resume {plan.run}"
         ) from error
     log.info("facts come from %s, of %s", visible(spread.origin.uri), spread.origin.created)

@@ -25,7 +25,7 @@ _AHEAD: Final = 16
 
 
 class RangeProgress(Struct, frozen=True):
-    """How far a range is. start_after: the last key that it saved, None if it saved none; it goes on after it. listed:
+    """How far a range is. start_after: the last key that it saved, after which it continues; None if none. listed:
     the number of objects up to there.
     """
 
@@ -159,7 +159,7 @@ def _damage(
         if part.first is not None and low is not None and part.first <= low:
             return f"{part.path} has keys before the range"
         if part.last is not None and high is not None and part.last > high:
-            return f"{part.path} has keys behind the range"
+            return f"{part.path} has keys after the range"
     tally = state.tally
     counts = {
         "objects": tally.coverage["listed"],

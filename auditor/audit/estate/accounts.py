@@ -45,7 +45,7 @@ class OpenedAccount(Struct, frozen=True, kw_only=True):
 
 
 async def open_accounts(accounts: Sequence[EstateAccount], settings: Settings, stop: Stop) -> list[OpenedAccount]:
-    """Open all accounts, in their order. An account that cannot be opened is a hole, and the others go on."""
+    """Open all accounts, in their order. An account that cannot be opened is a hole, and the others continue."""
     found: dict[int, OpenedAccount] = {}
     connection = Connection(
         bucket="",

@@ -47,7 +47,7 @@ _NAMED: Final = 20
 
 class BucketEnd(Struct, frozen=True, kw_only=True):
     """The end of one bucket's audit. run: its ID; None if none was begun. summary: None if it failed. code: its exit
-    code. failed: why it has no summary. unfinished: True if the same start can go on with it all the same.
+    code. failed: why it has no summary. unfinished: True if the same start can continue it all the same.
     """
 
     run: str | None
@@ -227,7 +227,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _expired(use: ExclusionUse) -> str:
-    what = f"{counted(use.matched, 'bucket')} {'is' if use.matched == 1 else 'are'} not excluded any more"
+    what = f"{counted(use.matched, 'bucket')} {'is' if use.matched == 1 else 'are'} no longer excluded"
     return f"{use.decision} of {use.owner} ended on {use.until}: {what}"
 
 

@@ -56,7 +56,7 @@ class KitFolder:
             raise UsageError(f"--out {shown} cannot be a new directory: give the path of one on this machine")
         with output_errors(shown):
             if self.place.exists() and not (self.place.is_dir() and not any(self.place.iterdir())):
-                raise UsageError(f"--out {shown} exists and is no empty directory: give another one")
+                raise UsageError(f"--out {shown} exists and is not an empty directory: give another one")
             self.place.parent.mkdir(parents=True, exist_ok=True)
             self._growing = self.place.with_name(f".{self.place.name}.{secrets.token_hex(4)}.tmp")
             self._growing.mkdir(mode=0o700)

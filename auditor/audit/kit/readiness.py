@@ -152,7 +152,7 @@ class Assessor:
         if isinstance(versioning, str):
             yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
         else:
-            yield f"it was not read if the bucket keeps older versions ({_reason(versioning)})"
+            yield f"whether the bucket keeps older versions was not read ({_reason(versioning)})"
 
 
 def _reason(fact: Unread | Skipped) -> str:

@@ -115,12 +115,12 @@ BUCKET_ACL: Final = "bucket-acl-before.json"
 _LABEL: Final = 18
 _COLUMNS: Final = 100
 _KEPT: Final[Mapping[Kept, str]] = {
-    Kept.INTENDED: "are exposed on purpose, by an exception: their ACLs stay",
+    Kept.INTENDED: "are exposed by intent, as an exception says: their ACLs stay",
     Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
     Kept.UNREAD: "have an ACL that was not read, and that may open them besides the bucket policy",
     Kept.ANONYMOUS: "belong to the anonymous user, so that anyone may open them again: copy them over themselves, or"
     " turn ACLs off",
-    Kept.FOREIGN: "belong to another account that lets the bucket's owner not change the ACL: ask it, or turn ACLs off",
+    Kept.FOREIGN: "belong to an account that does not let the bucket's owner change the ACL: ask it, or turn ACLs off",
 }
 
 _KEY_KEPT: Final[Mapping[KeptKey, str]] = {
@@ -141,7 +141,7 @@ def table(kit: Kit, columns: int) -> str:
         layout.listed("Remarks", kit.remarks),
         # People copy the commands: they are never cut.
         [labelled("" if number else "Effect", command, _LABEL) for number, command in enumerate(kit.what_if)],
-        layout.listed("Next", ["read README.md there: nothing was changed, each call is yours to send"]),
+        layout.listed("Next", ["read README.md there: nothing was changed, sending each call is up to you"]),
     ]
     return _text(sections)
 
@@ -205,8 +205,9 @@ def readme(kit: Kit) -> str:
     layout = TableLayout(_COLUMNS, _LABEL)
     parts = [
         f"# Fix kit for s3://{kit.bucket}",
-        f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is yours to review and"
-        " to send. The files speak of the objects as the run saw them. If it is not of today, audit again first.",
+        f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is for you to review"
+        " and to send. The files describe the objects as the run saw them. If the run is not from today, audit again"
+        " first.",
         *(_of_keys(kit, layout) if kit.acls_off else _of_acls(kit, layout)),
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
@@ -260,13 +261,14 @@ def _policy_step(kit: Kit) -> Iterator[str]:
         return
     before = f" Compare it with `{POLICY_BEFORE}`, the present one." if kit.has_policy_before else ""
     yield (
-        f"Review `{POLICY_FILE}`: its statements `FromAcls..` allow by key what grants allow by ACL, and"
-        " `PublicByIntent..` what exceptions say is public on purpose."
-        f"{before} A prefix covers later objects below it, too. Ask what it does:\n\n       {kit.what_if[0]}\n\n"
-        "   Exit code 3 says that it would open an object to somebody: do not put it then. Else put it:\n\n"
+        f"Review `{POLICY_FILE}`: the statements `FromAcls..` allow, key by key, what the ACLs grant,"
+        " and `PublicByIntent..` what exceptions say is public by intent."
+        f"{before} A prefix also covers objects that are added below it later. Ask what it does:\n\n"
+        f"       {kit.what_if[0]}\n\n"
+        "   Exit code 3 says that it would open an object to somebody: do not put it then. Otherwise put it:\n\n"
         f"       aws s3api put-bucket-policy --bucket {kit.bucket} --policy file://{POLICY_FILE}\n\n"
-        "   S3 refuses a canonical ID whose account is gone: remove it from the policy, it can read nothing any more."
-        " Do this step before the next one, or those whom the ACLs name lose their access in between."
+        "   S3 refuses a canonical ID whose account no longer exists: remove it from the policy."
+        " Do this step before the next one: otherwise the parties that the ACLs name lose access in between."
     )
 
 
@@ -276,14 +278,14 @@ def _job_steps(kit: Kit) -> Iterator[str]:
     yield (
         f"Make a role for S3 Batch Operations with the policy `{ROLE}`, which trusts"
         " `batchoperations.s3.amazonaws.com`, and choose a bucket for the manifests. In each"
-        f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` if it is there. Ask what closes"
-        f" where no public grant counts, those on purpose too:\n\n       {kit.ask} --ignore-public-acls"
+        f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` where it occurs. Ask what"
+        f" closes when no public grant counts, grants by intent included:\n\n       {kit.ask} --ignore-public-acls"
     )
     for job in kit.changing:
         yield (
             f"Review `{job.manifest}` ({counted(job.objects, 'object')}), upload it, and create the job. It waits for"
             f" your confirmation:\n\n{_commands(kit, job)}\n\n"
-            "   The ETag in the request is the file's MD5. If `put-object` prints another one, write that."
+            "   The ETag in the request is the file's MD5. If `put-object` prints another one, use that."
         )
 
 
@@ -293,9 +295,9 @@ def _key_steps(kit: Kit) -> Iterator[str]:
             f"Review `{job.manifest}` ({counted(job.objects, 'object')} under a KMS key that [rules.E03] does not"
             f" allow), and upload it. Make a role for S3 Batch Operations with the policy `{KEY_ROLE}`, which trusts"
             f" `batchoperations.s3.amazonaws.com`. In `{job.request}` replace `{NO_BUCKET}` and `{NO_ROLE}`, and"
-            f" `{NO_ACCOUNT}` or `{NO_KEY}` if it is there. The job changes the key in place (UpdateObjectEncryption):"
+            f" `{NO_ACCOUNT}` or `{NO_KEY}` where it occurs. The job changes the key in place (UpdateObjectEncryption):"
             " no object is rewritten, ETag and LastModified stay, and no event is sent. S3 takes a key of another"
-            f" account only by its leave:\n\n{_commands(kit, job)}"
+            f" account only if that account allows it:\n\n{_commands(kit, job)}"
         )
 
 
@@ -308,13 +310,13 @@ def _commands(kit: Kit, job: JobFiles) -> str:
 
 
 def _last_steps(kit: Kit) -> Iterator[str]:
-    yield _audit_again(kit, "nothing is exposed but what the kit leaves as it is")
+    yield _audit_again(kit, "nothing is exposed except what the kit leaves as it is")
     yield (
-        "When nothing above stands against it any more, ask which objects are opened or closed without ACLs:\n\n"
+        "When nothing above stands in the way any more, ask which objects would open or close without ACLs:\n\n"
         f"       {kit.what_if[-1]}\n\n"
-        "   If the answer is as you want it, give the bucket a private ACL and turn ACLs off. Those who"
-        " upload by a grant of the bucket's ACL need a statement of the policy before; access logs need one for"
-        " `logging.s3.amazonaws.com`. CloudFront's older logs need the ACL for ever:\n\n"
+        "   If the answer is what you want, give the bucket a private ACL and turn ACLs off. Whoever uploads"
+        " by a grant of the bucket's ACL needs a statement in the policy first; access logs need one for"
+        " `logging.s3.amazonaws.com`. CloudFront's legacy logs always need the ACL:\n\n"
         f"       aws s3api put-bucket-acl --bucket {kit.bucket} --acl private\n"
         f"       aws s3api put-bucket-ownership-controls --bucket {kit.bucket}"
         " --ownership-controls 'Rules=[{ObjectOwnership=BucketOwnerEnforced}]'"
@@ -323,8 +325,8 @@ def _last_steps(kit: Kit) -> Iterator[str]:
 
 def _going_back(kit: Kit) -> Iterator[str]:
     yield (
-        f"- ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={kit.ownership}`. The"
-        " ACLs and owners that the objects had come back."
+        f"- To turn ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={kit.ownership}`."
+        " The ACLs and owners that the objects had before come back."
     )
     if kit.has_bucket_acl:
         yield f"- The bucket's own ACL: `aws s3api put-bucket-acl --cli-input-json file://{BUCKET_ACL}`."
@@ -363,7 +365,7 @@ def _notes(kit: Kit, layout: TableLayout) -> Iterator[str]:
     if kit.remarks:
         yield _block(_text([layout.listed("Remarks", kit.remarks)]))
     if kit.exceptions:
-        yield "Exceptions of the run's configuration, which say what is public on purpose:"
+        yield "Exceptions of the run's configuration, which say what is public by intent:"
         rows = (
             f"{visible(one.id)}: {visible(one.reason)} (owner {visible(one.owner or 'not named')}, until"
             f" {one.until or 'for ever'}, {counted(one.matched, 'match').replace('matchs', 'matches')})"

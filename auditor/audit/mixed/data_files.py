@@ -96,4 +96,6 @@ class _Checked:
         for piece in self._pieces:
             self._digest.update(piece)
         if self._digest.hexdigest() != self._file.md5:
-            raise InventoryError(f"{self._name} has not the MD5 that its manifest tells, so the report is damaged")
+            raise InventoryError(
+                f"{self._name} does not have the MD5 that its manifest gives, so the report is damaged"
+            )

@@ -66,7 +66,7 @@ def parquet_rows(path: Path, columns: Sequence[str], name: str, *, memory: str =
         ) from error
     except duckdb.Error as error:
         words = " ".join(str(error).partition("\nLINE ")[0].replace(str(path), name).split())[:200]
-        raise InventoryError(f"{name} is no Parquet ({words}), so the report is damaged") from error
+        raise InventoryError(f"{name} is not Parquet ({words}), so the report is damaged") from error
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def spread_newest(
     memory: int = MEMORY,
     save_seconds: float = SAVE_SECONDS,
 ) -> SpreadFile:
-    """Spread the newest report that can be used for the plan's target, or go on with it. Blocks, and takes a while.
+    """Spread the newest report that can be used for the plan's target, or continue it. Blocks, and takes a while.
 
     reports: has the whole bucket of `place`. store: has the run folder. A report that was begun is gone on with as long
     as it is there unchanged. Raises InventoryError if there is no report that can be used, RunStopped once `stopped`

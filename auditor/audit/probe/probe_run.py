@@ -184,7 +184,7 @@ class Probe:
         )
 
     def _unfinished(self) -> RunStopped:
-        return RunStopped(f"the probe of the run {self._run.run_id} did not come to its end: start it again")
+        return RunStopped(f"the probe of the run {self._run.run_id} did not finish: start it again")
 
 
 async def probe(
@@ -245,7 +245,7 @@ def _check_address(address: str | None, trust: Trust) -> None:
     try:
         entry = trust.network(str(ip_address(address)))
     except ValueError as error:
-        raise UsageError(f"--vantage {address[:100]!r} is no IP address: write it like 198.51.100.7") from error
+        raise UsageError(f"--vantage {address[:100]!r} is not an IP address: write it like 198.51.100.7") from error
     if entry is not None:
         raise UsageError(
             f"the vantage is an insider: --vantage {address}, and `trusted` has {entry}: ask from another network"

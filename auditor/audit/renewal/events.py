@@ -113,7 +113,7 @@ class BatchRenewer:
             for run in runs:
                 await self._by(run, left)
         except AuditorError as error:
-            log.error("events of the bucket %s come again: %s", bucket, visible(str(error)))
+            log.error("events of the bucket %s will be redelivered: %s", bucket, visible(str(error)))
             return False
         return True
 

@@ -179,7 +179,7 @@ def _topics(deployment: Deployment, arns: Arns) -> list[str]:
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that let a function send alerts and events, invoke itself to go on, and queue events that
+    """Return the statements that let a function send alerts and events, invoke itself again, and queue events that
     failed.
     """
     return [

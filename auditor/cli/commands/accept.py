@@ -74,7 +74,7 @@ def _check(options: argparse.Namespace, until: str) -> None:
     entry = {"rule": "O02", "owner": options.owner or "owner", "reason": options.reason or "reason", "until": until}
     read({EXCEPTIONS: [entry]}, "the flags", judges=False)
     if until < datetime.now(UTC).date().isoformat():
-        raise UsageError(f"--until {until} is past: an exception that has expired covers nothing, give a day to come")
+        raise UsageError(f"--until {until} is past: an exception that has expired covers nothing, give a future date")
 
 
 def _finding(opened: RunReader, fingerprint: str) -> FindingLine:
@@ -139,4 +139,4 @@ def _in_run(opened: RunReader, party: str) -> list[str]:
             lines.append(f"  {verdict}: {counted(number, 'object')}")
     rules = Counter(line.rule for line in opened.findings() if line.grantee == party)
     lines += [f"  {visible(rule)}: {counted(number, 'finding')}" for rule, number in sorted(rules.items())]
-    return lines or [f"  run {opened.run_id} names it nowhere"]
+    return lines or [f"  run {opened.run_id} does not mention it"]

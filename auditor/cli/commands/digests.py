@@ -79,7 +79,7 @@ def run_export(frame: CommandFrame) -> int:
     for sentence in _left_out(counts, target, form, algorithms):
         say(sentence)
     if options.strict and counts.complete and not counts.whole:
-        say("--strict: the manifest does not name each key with its present digest")
+        say("--strict: the manifest does not give the current digest of every key")
         return 4
     return 0 if counts.complete else 4
 
@@ -121,13 +121,13 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
     left = {
         "left out: deleted, as a notification said": counts.deleted,
         "left out: retired": counts.retired,
-        f"{fate}: a notification told of newer content without a digest": counts.stale,
+        f"{fate}: a notification reported newer content, which has no digest": counts.stale,
         f"left out: without a {wanted}{' of the last version' * form.single}": counts.without,
         f"left out: no {form.name} manifest can name them; --manifest csv can": counts.unnameable,
     }
     yield from (f"{counted(number, 'key')} {words}" for words, number in left.items() if number)
     if not counts.complete:
-        yield "stopped: the manifest is not whole"
+        yield "stopped: the manifest is incomplete"
     elif not counts.keys:
         fix = "" if any(left.values()) else ": check the bucket and the prefix"
         yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
@@ -144,7 +144,7 @@ def declare_history(flags: Flags) -> None:
     flags.ledger_only()
 
 
-@command("ledger", given_up="given up: the history is not whole")
+@command("ledger", given_up="given up: the history is incomplete")
 def run_history(frame: CommandFrame) -> int:
     """Write the history of all keys to stdout or a file, and return the exit code."""
     options, settings = frame.options, frame.settings
@@ -154,7 +154,7 @@ def run_history(frame: CommandFrame) -> int:
     work = partial(export_history, target=target, name=options.form)
     counts = _written(frame, target, work, lambda counts: counts.complete)
     if not counts.complete:
-        say("stopped: the history is not whole")
+        say("stopped: the history is incomplete")
     elif not counts.lines:
         say(f"the ledger has no history of {visible(target.uri)}: check the bucket and the prefix")
     return 0 if counts.complete else 4
@@ -203,7 +203,7 @@ def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
             yield f"{file.file}: {counted(file.other, 'digest')} of other algorithms left out"
     if target.prefix and not target.prefix.endswith("/"):
         example = visible(f"{target.prefix}name")
-        yield f"names were joined to the prefix to the letter, as in {example}: end it with / where it is a folder"
+        yield f"names were appended to the prefix as they are, as in {example}: end it with / if it is a folder"
 
 
 def _print(files: Sequence[Read], done: Imported, target: Target, frame: CommandFrame) -> None:
@@ -372,7 +372,7 @@ def _text(text: str, flag: str) -> str:
 async def _retired(ledger: KeyHistory, target: Target, version: str | None, word: dict[str, str]) -> list[Event]:
     record = await ledger.subject(target.bucket, target.prefix)
     if record is None:
-        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
+        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, exactly as it is")
     if version is not None and version not in [one.version_id for one in record.versions]:
         known = ", ".join(visible(one.version_id) for one in record.versions[-5:]) or "none"
         raise RunError(

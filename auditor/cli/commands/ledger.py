@@ -62,7 +62,7 @@ def run_ledger(options: argparse.Namespace) -> int:
     frame.ask_ledger()
     subject, history = signals.run(_ask(frame.settings, target))
     if subject is None and not history:
-        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
+        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, exactly as it is")
     document = evidence.as_json(target.bucket, target.prefix, subject, history)
     frame.print(document, lambda: evidence.as_table(target.uri, subject, history))
     return 0

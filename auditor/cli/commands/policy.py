@@ -161,7 +161,7 @@ def _deployment(frame: CommandFrame) -> Deployment:
             raise UsageError(f"{key[:100]!r} is not the ARN of a KMS key: IAM knows keys by their ARN, not by an alias")
     stage = options.stage or STAGE
     if not _STAGE.fullmatch(stage):
-        raise UsageError(f"--stage {stage[:100]!r} is no stage: letters, digits and hyphens")
+        raise UsageError(f"--stage {stage[:100]!r} is not a stage name: use letters, digits and hyphens")
     return Deployment(
         stage=stage,
         audited_keys=keys,
@@ -185,7 +185,7 @@ def _members(kind: type[Struct], settings: Settings) -> dict[str, Any]:
 
 def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iterator[str]:
     if role is None and settings.source == MIXED and settings.inventory is None:
-        yield "to read the reports of S3 Inventory takes rights in their bucket: name it with --inventory"
+        yield "reading the reports of S3 Inventory needs permissions on their bucket: name it with --inventory"
     hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"

@@ -52,7 +52,7 @@ def run_probe(frame: CommandFrame) -> int:
             request = ProbeRequest(order, say, partial(done.append, 1), stop.is_set)
             async with stop.flight(), shown(counting(f"the probe of {opened.run_id}", lambda: len(done))):
                 return await probe(opened, frame.settings, request)
-        raise RunStopped("the probe did not come to its end: start it again")
+        raise RunStopped("the probe did not finish: start it again")
 
     found = signals.run(ask())
     frame.print(found.to_dict(), found.text)

@@ -122,7 +122,7 @@ def run_report(frame: CommandFrame) -> int:
     _written(page, file)
     if complete:
         return 0
-    say(f"{visible(place)} is a run that has not ended: its page is of what is listed so far")
+    say(f"{visible(place)} is a run that has not ended: its page covers what is listed so far")
     return HOLE
 
 
@@ -192,7 +192,7 @@ def run_export(frame: CommandFrame) -> int:
     if options.format != "asff" and (account or options.send):
         raise UsageError(f"--account and --send are for --format asff, not {options.format}: leave them out")
     if settings.region is not None and not _REGION.fullmatch(settings.region):
-        raise UsageError(f"--region {settings.region!r} is no region: write it like eu-west-1")
+        raise UsageError(f"--region {settings.region!r} is not a region: write it like eu-west-1")
     with frame.reading(options.run_folder) as opened:
         if opened.summary is None:
             raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")

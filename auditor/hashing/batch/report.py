@@ -168,7 +168,7 @@ def open_report(given: str, settings: Settings) -> tuple[Store, str]:
         return open_store("/"), os.path.abspath(given).lstrip("/")
     bucket, _, key = rest.partition("/")
     if scheme != "s3" or not BUCKET_NAME.fullmatch(bucket):
-        raise UsageError(f"{given[:200]} is no report: give a file, a directory, or s3://BUCKET/KEY")
+        raise UsageError(f"{given[:200]} is not a report: give a file, a directory, or s3://BUCKET/KEY")
     return open_store(f"s3://{bucket}", **settings.connection), key
 
 
@@ -214,7 +214,7 @@ def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
             spool.flush()
         if file.md5 is not None and digest.hexdigest() != file.md5:
             raise RunError(
-                f"{store.uri(file.path)} has not the MD5 that its manifest tells: it is damaged, fetch it again"
+                f"{store.uri(file.path)} does not have the MD5 that its manifest gives: it is damaged, fetch it again"
             )
         spool.seek(0)
         yield spool

@@ -73,7 +73,7 @@ def opened(document: object, binding: Binding) -> HashProgress:
     """
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {*bound, *HashProgress.__struct_fields__, "seal"}:
-        raise CheckpointError("the checkpoint has not the fields of one")
+        raise CheckpointError("the checkpoint does not have a checkpoint's fields")
     for name, value in bound.items():
         if document[name] != value:
             raise CheckpointError(f"the checkpoint is of another {name}")

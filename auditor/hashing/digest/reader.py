@@ -1,4 +1,4 @@
-"""Read the bytes of one object version into buffers. If a response body breaks off, a new call goes on after its last
+"""Read the bytes of one object version into buffers. If a response body breaks off, a new call continues after its last
 byte.
 """
 
@@ -106,7 +106,7 @@ class ResumingReader:
                 await self._recover(failure)
 
     async def fill(self, view: memoryview) -> None:
-        """Read bytes until the view is full. If the response body breaks off, go on with a new call."""
+        """Read bytes until the view is full. If the response body breaks off, continue with a new call."""
         filled = 0
         while filled < len(view):
             count, failure = await self._read(view[filled:])

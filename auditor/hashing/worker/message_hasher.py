@@ -146,7 +146,7 @@ class MessageHasher:
                 hash_one = partial(self._hash_one, result, engine, stop, cutoff)
                 await self._permits.for_each(tasks, hash_one, most=BUFFERS * self._options.buffer_size)
         except (BucketError, CallFailed) as error:
-            # If a bucket cannot be opened, only its own objects fail; messages of other buckets go on.
+            # If a bucket cannot be opened, only its own objects fail; messages of other buckets continue.
             cause = error if isinstance(error, CallFailed) else error.__cause__
             outage = isinstance(cause, CallFailed) and is_transient(cause)
             code = cause.code if isinstance(cause, CallFailed) and (outage or cause is error) else "BucketError"

@@ -114,7 +114,7 @@ class Processor:
         The message is hidden during the pause. If too few receipts are left, a copy of the message is sent instead,
         with a new age and no receipts.
         """
-        log.error("message %s comes again: %s", received.id, doom)
+        log.error("message %s will be redelivered: %s", received.id, doom)
         seconds = self.backoff(received.receive_count)
         if not self._has_spare(received):
             try:

@@ -31,6 +31,6 @@ def form_of(source: ManifestFile) -> Form:
             return TABLE
         if text and not text.startswith("#"):
             raise source.error(
-                number, f"this begins no manifest that is known: name its form, --manifest {' or '.join(FORMS)}"
+                number, f"this does not begin like any known manifest: name its form, --manifest {' or '.join(FORMS)}"
             )
     return SUMS

@@ -54,7 +54,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
             raise source.error(
                 number,
                 "this is not a line of a BagIt manifest: a digest, spaces, and a path that begins with data/;"
-                " if sha256sum or its like wrote the file, say --manifest sha256sum",
+                " if sha256sum or a similar program wrote the file, say --manifest sha256sum",
             )
         algorithm = algorithm_of(match[1], source, number)
         if expected not in (None, algorithm):

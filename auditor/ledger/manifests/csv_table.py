@@ -151,7 +151,7 @@ def _size(text: str, source: ManifestFile, line: int) -> int | None:
     if not text:
         return None
     if not _WHOLE.fullmatch(text):
-        raise source.error(line, f"{text[:40]!r} is no size: write bytes as a whole number, or leave the cell empty")
+        raise source.error(line, f"{text[:40]!r} is not a size: write bytes as a whole number, or leave the cell empty")
     return int(text)
 
 

@@ -18,7 +18,7 @@ _TAGGED: Final = re.compile(
 )
 _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
 _CHARACTERS: Final = {"n": "\n", "r": "\r", "\\": "\\"}
-_WANTED: Final = "this is not a line of sha256sum or its like: take it out, or name the form with --manifest"
+_WANTED: Final = "this is not a line of sha256sum or a similar program: take it out, or name the form with --manifest"
 
 
 def nameable(name: str) -> bool:

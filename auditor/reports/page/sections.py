@@ -19,11 +19,11 @@ from auditor.text import counted, enumerated, healed_rows
 
 _KINDS: Final = (
     (ChangeKind.NEW, "+", "new", "They were private, or were not there."),
-    (ChangeKind.WORSENED, "+", "worsened", "More can get in than before."),
-    (ChangeKind.IMPROVED, "−", "improved", "Fewer can get in than before, and still some."),
+    (ChangeKind.WORSENED, "+", "worsened", "More parties can get in than before."),
+    (ChangeKind.IMPROVED, "−", "improved", "Fewer parties can get in than before, but some still can."),
     (ChangeKind.RESOLVED, "−", "resolved", "Read again, and private now, or without the finding."),
     (ChangeKind.GONE, "", "gone", "Deleted. They do not count as resolved."),
-    (ChangeKind.UNREAD, "", "not looked at again", "A fact could not be read, or the listing did not come to them."),
+    (ChangeKind.UNREAD, "", "not looked at again", "A fact could not be read, or the listing did not reach them."),
     (ChangeKind.DECIDED, "", "decided", "The last run could not tell; they may be older."),
     (ChangeKind.EXCEPTED, "", "covered by an exception", "They were not in the last run."),
     (ChangeKind.UNCOVERED, "+", "no longer covered", "An exception covered them in the last run."),

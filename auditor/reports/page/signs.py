@@ -21,7 +21,7 @@ class Sign(Struct, frozen=True):
 
 EXPOSED: Final = Sign("exposed", "exposed", "●", "strangers can get in, and no exception covers it")
 SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do not trust, can get in or owns it")
-UNKNOWN: Final = Sign("unknown", "unknown", "?", "something that decides it could not be read, or not be decided")
+UNKNOWN: Final = Sign("unknown", "unknown", "?", "a fact that decides it could not be read or decided")
 MASKED: Final = Sign("masked", "masked", "◐", "would be open if nothing blocked it")
 DORMANT: Final = Sign(
     "dormant", "dormant", "◌", "nobody else gets in today, and a stored grant or owner counts again later"

@@ -44,7 +44,7 @@ def open_store(
         except RuntimeError as error:
             raise UsageError(f"--out {uri[:200]}: there is no such home directory: write it out") from error
     if scheme != "s3":
-        raise UsageError(f"{uri} is no output place: give a directory or s3://BUCKET/PREFIX")
+        raise UsageError(f"{uri} is not an output place: give a directory or s3://BUCKET/PREFIX")
     bucket, _, prefix = rest.partition("/")
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket: write s3://BUCKET/PREFIX")

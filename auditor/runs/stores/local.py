@@ -162,7 +162,7 @@ class LocalStore:
         mode = place.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise UsageError(
-                f"--out {place} may be written by every user of this machine: take that right away by chmod o-w, or"
+                f"--out {place} may be written by every user of this machine: remove that right with chmod o-w, or"
                 " choose a directory below it"
             )
         self._made.add(place)
@@ -243,6 +243,6 @@ def _bytes_of(target: Path) -> bytes | None:
     with file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OutputError(f"{target} is damaged (it is no regular file): move it away")
+            raise OutputError(f"{target} is damaged (it is not a regular file): move it away")
         check_size(target.name, found.st_size, str(target))
         return file.read()

@@ -21,7 +21,7 @@ class OutFile:
     def __init__(self, place: str) -> None:
         self._place = Path(place)
         if "://" in place or (self._place.exists() and not self._place.is_file()):
-            raise UsageError(f"--out {place} is no file: give a path, or leave it out and redirect the output")
+            raise UsageError(f"--out {place} is not a file: give a path, or leave it out and redirect the output")
         self._growing = self._place.with_name(f".{secrets.token_hex(8)}.tmp")
         with output_errors(self._place):
             self._file = open(self._growing, "xb", opener=private)  # noqa: SIM115 - __exit__() closes it

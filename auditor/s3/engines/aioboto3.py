@@ -157,7 +157,7 @@ class _RoleProvider:
 
 
 class _AioRoleCredentials:
-    """Credentials of an assumed role. While they are renewed, which blocks, the event loop goes on."""
+    """Credentials of an assumed role. While they are renewed, which blocks, the event loop continues."""
 
     def __init__(self, shared: Any) -> None:
         """shared: botocore's RefreshableCredentials, which other clients share."""

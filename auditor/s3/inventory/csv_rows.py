@@ -22,7 +22,7 @@ def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:
         with gzip.GzipFile(fileobj=io.BufferedReader(PieceReader(pieces))) as plain:
             yield from csv.reader(_lines(io.TextIOWrapper(plain, encoding="utf-8", newline=""), name), strict=True)
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise InventoryError(f"{name} is no CSV in gzip ({error}), so the report is damaged") from error
+        raise InventoryError(f"{name} is not gzipped CSV ({error}), so the report is damaged") from error
 
 
 def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:

@@ -76,7 +76,7 @@ def read_manifest(manifest: bytes, checksum: bytes | None, folder: str, name: st
     if checksum is None:
         raise InventoryError(f"{name} has no {CHECKSUM} beside it, so the report is incomplete")
     if hashlib.md5(manifest, usedforsecurity=False).hexdigest() != checksum.decode("latin-1").strip().lower():
-        raise InventoryError(f"{name} has not the MD5 of its {CHECKSUM}, so it is damaged")
+        raise InventoryError(f"{name} does not have the MD5 of its {CHECKSUM}, so it is damaged")
     try:
         document = parse_object(manifest, name)
         form = document["fileFormat"]

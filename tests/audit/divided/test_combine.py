@@ -174,7 +174,7 @@ async def test_divided_run_without_the_facts_of_its_bucket_is_not_resumed(stub: 
     run = Divided(stub, tmp_path)
     await run.begin(3)
     _file(tmp_path, "bucket.json").unlink()
-    with pytest.raises(RunDamaged, match=r"bucket\.json is gone, by which all ranges are judged: start a new run"):
+    with pytest.raises(RunDamaged, match=r"bucket\.json is gone, and all ranges are judged by it: start a new run"):
         await run.begin(3, run.run_id)
 
 

@@ -159,7 +159,7 @@ async def test_event_of_a_bucket_that_fails_comes_again(
     counts = await events.work()
     assert (counts.messages, counts.failed) == (3, 2)
     assert [one.body[:8] for one in events.queue.left] == ["not JSON", event_bridge("k001")[:8]]
-    assert "come again" in caplog.text
+    assert "will be redelivered" in caplog.text
     latest.write_bytes(whole)
     events.queue.time += 1_000
     counts = await events.work()

@@ -502,7 +502,7 @@ class TestReports:
         mixed = await audit(stub, tmp_path, only=ONLY_ACLS, **MIXED)
         (said,) = [words for words in mixed.summary["not_looked_at"] if "refused" in words]
         assert said.startswith(
-            f"1 newer S3 Inventory report, refused: s3://reports/{newest.files[0]} is no CSV in gzip"
+            f"1 newer S3 Inventory report, refused: s3://reports/{newest.files[0]} is not gzipped CSV"
         )
         assert mixed.line("k")["read_at"]["acl"] == "2026-03-01T00:00:00Z"
         assert any(

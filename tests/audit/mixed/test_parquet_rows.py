@@ -91,7 +91,7 @@ def test_the_file_alone_can_be_read_and_nothing_is_loaded(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("key", "modified"), [("'\\xFF'::BLOB", "m"), ("k", "'tonight'"), ("k", str(2**63 - 1))])
 def test_cell_that_is_none_condemns_the_report(tmp_path: Path, key: str, modified: str) -> None:
-    with pytest.raises(InventoryError, match=r"^a.parquet is no Parquet .*, so the report is damaged$"):
+    with pytest.raises(InventoryError, match=r"^a.parquet is not Parquet .*, so the report is damaged$"):
         list(parquet_rows(written(tmp_path, key, modified), COLUMNS, "a.parquet"))
 
 
@@ -114,7 +114,7 @@ def test_damaged_file_is_told_by_its_own_name_alone(tmp_path: Path, damage: Call
     with pytest.raises(InventoryError) as caught:
         list(parquet_rows(path, COLUMNS, "s3://reports/a.parquet"))
     said = str(caught.value)
-    assert said.startswith("s3://reports/a.parquet is no Parquet (")
+    assert said.startswith("s3://reports/a.parquet is not Parquet (")
     assert said.endswith("), so the report is damaged")
     assert str(tmp_path) not in said
     assert "LINE" not in said

@@ -110,15 +110,21 @@ def replace_data(folder: Path, report: WrittenReport, data: bytes) -> None:
 
 DAMAGES: Final[dict[str, tuple[Change, str]]] = {
     "no checksum": (lambda at, it: (at / it.checksum).unlink(), r"has no manifest.checksum .* is incomplete"),
-    "wrong checksum": (lambda at, it: (at / it.checksum).write_text("0" * 32), "has not the MD5 of its manifest.check"),
-    "cut manifest": (lambda at, it: cut(at, it.manifest, 90), "has not the MD5 of its manifest.checksum"),
+    "wrong checksum": (
+        lambda at, it: (at / it.checksum).write_text("0" * 32),
+        "does not have the MD5 of its manifest.check",
+    ),
+    "cut manifest": (lambda at, it: cut(at, it.manifest, 90), "does not have the MD5 of its manifest.checksum"),
     "no data": (lambda at, it: (at / it.files[1]).unlink(), "does not exist, so the report is incomplete"),
     "cut data": (lambda at, it: cut(at, it.files[0], 200), "so the report is damaged"),
     "cut and declared": (
         lambda at, it: replace_data(at, it, (at / it.files[0]).read_bytes()[:200]),
         "so the report is damaged",
     ),
-    "other data": (lambda at, it: (at / it.files[0]).write_bytes((at / it.files[1]).read_bytes()), "has not the MD5"),
+    "other data": (
+        lambda at, it: (at / it.files[0]).write_bytes((at / it.files[1]).read_bytes()),
+        "does not have the MD5",
+    ),
     "no files": (lambda at, it: rewrite(at, it, files=None), "is not the manifest of an inventory report"),
     "no md5": (lambda at, it: rewrite(at, it, files=[{"key": "k", "size": 1}]), "is not the manifest"),
     "no time": (lambda at, it: rewrite(at, it, creationTimestamp="tonight"), "is not the manifest"),

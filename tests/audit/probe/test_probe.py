@@ -313,5 +313,5 @@ async def test_the_sample_is_bounded_and_the_first_sentence_says_how_many_reques
 
 async def test_a_vantage_that_is_no_address(probing: Probing) -> None:
     probing.put("a")
-    with pytest.raises(UsageError, match="--vantage 'here' is no IP address"):
+    with pytest.raises(UsageError, match="--vantage 'here' is not an IP address"):
         await probing.probe(ProbeOrder(address="here"))

@@ -256,7 +256,7 @@ def test_file_that_is_not_what_its_manifest_tells_is_refused_before_a_row_of_it_
     path.write_bytes(data + b"\n")
     code, _ = run(folder)
     assert code == 1
-    assert "has not the MD5 that its manifest tells" in run.err
+    assert "does not have the MD5 that its manifest gives" in run.err
     assert stub.count("HeadObject") == 0
 
 

@@ -37,7 +37,7 @@ def test_a_run_is_found_in_the_logs_of_both_functions_from_its_first_hop_to_its_
     audit, hashing = lines(system, AUDIT), lines(system, HASHING)
     for hop in range(hops):
         first, *_, last = told(audit, run=run, bucket=bucket, hop=hop)
-        assert first.endswith("begins" if hop == 0 else "goes on")
+        assert first.endswith("begins" if hop == 0 else "continues")
         assert last.endswith(f"handed on to hop {hop + 1}") if hop < hops - 1 else last.startswith("complete: ")
         (request,) = {line["requestId"] for line in audit if line.get("hop") == hop}
         assert request
