@@ -87,9 +87,7 @@ def declare_work(flags: Flags) -> None:
     flags.settings(queue="the queue that audits send to")
     flags.settings("ledger", "algorithms", "streams")
     flags.add("--idle SECONDS", IDLE, default="20")
-    flags.settings(
-        engine="client that reads: direct, aioboto3 or boto3", concurrency="read at most this many objects at once"
-    )
+    flags.settings(engine="client that reads: direct, aioboto3 or boto3", concurrency="most objects read at once")
     flags.connection()
     flags.form()
 

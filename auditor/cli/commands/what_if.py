@@ -50,9 +50,7 @@ def declare_what_if(flags: Flags) -> None:
     flags.settings(section=_CHANGE, requester_pays="the requester pays")
     flags.trust(_CHANGE)
     flags.add("--keys FILE", "write each changed object to this file, as JSON Lines", RESULTS)
-    flags.settings(
-        "profile", endpoint_url="URL of the S3 server that has the run's bucket", region="region of the run's bucket"
-    )
+    flags.settings("profile", endpoint_url="URL of the bucket's S3 server", region="region of the run's bucket")
     flags.config()
     flags.form(("table", "json", "sarif"), "how the answer is printed; sarif names the lines of the policy file")
 
