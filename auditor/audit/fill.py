@@ -160,7 +160,8 @@ class FillRun(RunKind):
         kept = [rule.id for rule in self.rules if rule.values and not run.settings.keep_metadata]
         kept += [rule.id for rule in self.rules if "digests" in rule.reads]
         if kept:
-            yield f"values that run {filled} did not store: {', '.join(kept)} stay as found on objects that it had read"
+            rules = ", ".join(kept)
+            yield f"values that run {filled} did not store: {rules} keep their results on objects that it had read"
         if self._changed:
             yield f"one state of the bucket: {', '.join(self._changed)} changed since, and every object is judged by it"
 

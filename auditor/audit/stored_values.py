@@ -86,4 +86,4 @@ class StoredValues:
     def words(self, run: str) -> Iterator[str]:
         """Yield a phrase for each rule that kept its findings for lack of a value. run: ID of the run."""
         for rule, number in sorted(self._unstored.items()):
-            yield f"values that run {run} did not store: {rule} stays on {counted(number, 'object')} as it was found"
+            yield f"values that run {run} did not store: {rule} keeps its result on {counted(number, 'object')}"

@@ -71,8 +71,8 @@ KEY_GRANTS: Final = "grants of KMS keys"
 """Stands for KEY_POLICIES in a run with --key-policies."""
 
 BLOCK_UNTOLD: Final = (
-    "if uploads under a customer's key (SSE-C) are blocked: the default encryption does not say, as for a bucket from"
-    " before April 2026"
+    "whether uploads under a customer's key (SSE-C) are blocked: the default encryption does not say, as for buckets"
+    " from before April 2026"
 )
 """Stands in not_looked_at for the fact of rule B08 that a bucket does not tell."""
 

@@ -86,7 +86,7 @@ def render(summary: Summary, rollups: RollUps, options: FormatOptions = PLAIN) -
         _first_changes(rollups, layout),
         _not_looked_at(summary, rollups, layout),
         _excepted(summary, layout),
-        layout.listed("Trusted in vain", summary.trust_unused),
+        layout.listed("Trust not used", summary.trust_unused),
         layout.counts("Verdicts", told_verdicts(summary.verdicts)),
         layout.counts("Findings", summary.findings),
         _hashing(summary.hashing, layout),
@@ -199,7 +199,9 @@ def _not_looked_at(summary: Summary, rollups: RollUps, layout: TableLayout) -> I
     rules = (visible(f"{item.rule}: {item.action} {item.code}") for item in summary.rules_undecided)
     yield from layout.listed("Rules undecided", rules)
     particular = [item for item in summary.not_looked_at if item not in NEVER]
-    yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
+    yield from layout.listed(
+        "Not looked at", [*particular, "and the things that no run looks at: not_looked_at in summary.json"]
+    )
 
 
 def _excepted(summary: Summary, layout: TableLayout) -> Iterator[str]:

@@ -211,7 +211,7 @@ async def test_the_ledger_is_not_asked_again(stub: StubServer, plain: StubBucket
     again = judged_again(result)
     assert [line["message"] for line in again.findings if line["rule"] == "I03"] == ["the digests differ"]
     assert again.line("k001")["rules"] == ["I03"]
-    assert any("I03 stays on 40 objects" in words for words in again.summary["not_looked_at"])
+    assert any("I03 keeps its result on 40 objects" in words for words in again.summary["not_looked_at"])
     assert again.summary["hashing"] == result.summary["hashing"]
 
 

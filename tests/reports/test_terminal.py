@@ -78,7 +78,7 @@ def test_quiet_run() -> None:
 
 
 def test_trust_that_trusted_nothing_is_told() -> None:
-    assert rows(table(sample_summary(trust_unused=["o-1\x1b"])))["Trusted in vain"] == "o-1\\x1b"
+    assert rows(table(sample_summary(trust_unused=["o-1\x1b"])))["Trust not used"] == "o-1\\x1b"
 
 
 def test_findings_holes_and_reasons() -> None:
@@ -161,7 +161,7 @@ def test_only_what_is_particular_to_this_run_is_said_of_what_was_not_looked_at()
     assert block(text, "Not looked at") == [
         "versions other than the current one (--versions audits them)",
         "the bucket's own settings",
-        "and what no run looks at: summary.json, not_looked_at",
+        "and the things that no run looks at: not_looked_at in summary.json",
     ]
 
 

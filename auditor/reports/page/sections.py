@@ -195,4 +195,4 @@ def numbers(summary: Summary) -> Iterator[tuple[str, str]]:
         if fact.oldest is not None:
             yield f"{name} kept", kept_fact(fact)
     if summary.trust_unused:
-        yield "Trusted in vain", ", ".join(summary.trust_unused)
+        yield "Trust not used", ", ".join(summary.trust_unused)
