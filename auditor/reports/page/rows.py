@@ -178,7 +178,7 @@ def first_changes(rollups: RollUps) -> tuple[FirstChange, ...]:
     """Return the changes to make first, each with the number of objects that it closes beyond those before it."""
     found, before = [], 0
     for step in rollups.first:
-        number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects close"
+        number, text = max(step.closes - before, 0), f"of {step.of:,} exposed objects closed"
         if step.decides:
             number, text = step.decides, f"undecided {'object' if step.decides == 1 else 'objects'} could be decided"
         found.append(FirstChange(step.change[:1].upper() + step.change[1:], _broken(step), number, text))
