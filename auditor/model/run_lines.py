@@ -101,8 +101,8 @@ class ObjectLine(Struct, frozen=True):
     reasons: tuple[str, ...]
     """The reasons of the verdict, in the form of Reason.text."""
     since: str | None
-    """Since when the object has been at least this open: the start of the first of an unbroken row of complete runs
-    that say so. None if the object is private."""
+    """The start of the first run in the unbroken series of complete runs in which the object was at least this open.
+    None if the object is private."""
     exception: str | None
     """ID of the exception that covers the verdict."""
     read_at: ReadAt | None = None
@@ -157,9 +157,12 @@ class ObjectLine(Struct, frozen=True):
 
 
 class FindingLine(Struct, frozen=True):
-    """One JSON line of the `findings` files in a run folder: one finding. key, verdict: those of the object; None for a
-    finding on the bucket. since: the start of the first of an unbroken row of complete runs that have the finding.
-    exception: ID of the exception that covers the finding.
+    """One JSON line of the `findings` files in a run folder: one finding.
+
+    fingerprint: the same in each run for the same bucket, key, rule, grantee and permission. key, verdict: of the
+    object; None for a finding on the bucket. grantee, permission: of the grant; None for a finding without a grant.
+    since: the start of the first run in the unbroken series of complete runs that have the finding. exception: ID of
+    the exception that covers the finding.
     """
 
     fingerprint: str
@@ -177,7 +180,8 @@ class FindingLine(Struct, frozen=True):
 
 class UndecidedLine(Struct, frozen=True):
     """One JSON line of the `undecided` files in a run folder: an object with facts that could not be read. unread:
-    these facts. rules: IDs of the rules that could not be judged without them.
+    these facts, each with its API operation and error code. rules: IDs of the rules that could not be judged without
+    them.
     """
 
     key: str
@@ -200,8 +204,8 @@ class Standing(Struct, frozen=True):
     """
 
     since: str | None
-    """The start of the first of an unbroken row of complete runs that have the finding or verdict, in ISO 8601 in UTC,
-    to the second. It is the start of this run if the last run does not have the finding or verdict."""
+    """The start of the first run in the unbroken series of complete runs that have the finding or verdict, in ISO 8601
+    in UTC, to the second. It is the start of this run if the last run does not have the finding or verdict."""
     new: bool | None
     """True: the last complete run of the target looked for the finding or verdict, and did not have it. False: that run
     had it. None: there is no such run to compare with, or that run could not tell."""

@@ -294,7 +294,9 @@ SCHEMAS: Final = (
     SchemaFile("history-line", "a line of `auditor digests history --format json-lines`", history_line),
     SchemaFile("queue-message", "a message on the hashing queue", _queue_message),
     SchemaFile(
-        "audit-event", "the event of the audit function: a call by hand, a hand-over, a schedule", event_of("audit")
+        "audit-event",
+        "the event of the audit function: a manual call, a hand-over or a schedule",
+        event_of("audit"),
     ),
     SchemaFile("audit-result", "the answer of the audit function", _audit_runs),
     SchemaFile("audit-step-result", "its answer to a step of the state machine", step_result),
@@ -334,7 +336,7 @@ The tables in CSV have these headers:
 | `auditor digests export s3://BUCKET --manifest csv` | `{",".join(csv_table.COLUMNS)}` |
 | `auditor digests history s3://BUCKET --format csv` | `{",".join(history.COLUMNS)}` |
 
-With a validator of your choice, for one with `pip install check-jsonschema`:
+Any validator checks a file, for example `check-jsonschema` (`pip install check-jsonschema`):
 
     check-jsonschema --schemafile docs/schemas/summary.schema.json auditor-runs/bucket=my-bucket/run=ID/summary.json
 """

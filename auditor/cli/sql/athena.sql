@@ -26,7 +26,7 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.objects (
   `latest` boolean COMMENT 'false for a version that is not the current one of its key',
   `audience` array<string> COMMENT 'each audience that gets in, such as anyone',
   `reasons` array<string> COMMENT 'the facts that decided',
-  `since` string COMMENT 'start of the first run of the unbroken row in which it was at least this open',
+  `since` string COMMENT 'start of the first run of the unbroken series in which it was at least this open',
   `exception` string COMMENT 'ID of the exception that covers the verdict',
   `read_at` struct<acl:string,head:string,acl_from:string,head_from:string> COMMENT 'when acl or head was read and by which earlier source, null if all was read along with the listing',
   `dormant` struct<acl:struct<owner:string,grants:array<struct<grantee:string,permission:string>>>,at:string> COMMENT 'grants that are stored and hidden today, and at, the time of the S3 Inventory that shows them'
@@ -53,7 +53,7 @@ CREATE EXTERNAL TABLE IF NOT EXISTS auditor.findings (
   `permission` string COMMENT 'of the grant',
   `message` string COMMENT 'the finding in words',
   `verdict` string COMMENT 'of the object, null for the bucket',
-  `since` string COMMENT 'start of the first run of the unbroken row that has the finding',
+  `since` string COMMENT 'start of the first run of the unbroken series that has the finding',
   `exception` string COMMENT 'ID of the exception that covers the finding'
 )
 COMMENT 'a row for each finding of a rule'

@@ -59,7 +59,7 @@ COMMENT ON COLUMN objects."hashed" IS 'a digest is known, null without a ledger'
 COMMENT ON COLUMN objects."latest" IS 'false for a version that is not the current one of its key';
 COMMENT ON COLUMN objects."audience" IS 'each audience that gets in, such as anyone';
 COMMENT ON COLUMN objects."reasons" IS 'the facts that decided';
-COMMENT ON COLUMN objects."since" IS 'start of the first run of the unbroken row in which it was at least this open';
+COMMENT ON COLUMN objects."since" IS 'start of the first run of the unbroken series in which it was at least this open';
 COMMENT ON COLUMN objects."exception" IS 'ID of the exception that covers the verdict';
 COMMENT ON COLUMN objects."read_at" IS 'when acl or head was read and by which earlier source, null if all was read along with the listing';
 COMMENT ON COLUMN objects."dormant" IS 'grants that are stored and hidden today, and at, the time of the S3 Inventory that shows them';
@@ -94,7 +94,7 @@ COMMENT ON COLUMN findings."grantee" IS 'of the grant, null for a finding withou
 COMMENT ON COLUMN findings."permission" IS 'of the grant';
 COMMENT ON COLUMN findings."message" IS 'the finding in words';
 COMMENT ON COLUMN findings."verdict" IS 'of the object, null for the bucket';
-COMMENT ON COLUMN findings."since" IS 'start of the first run of the unbroken row that has the finding';
+COMMENT ON COLUMN findings."since" IS 'start of the first run of the unbroken series that has the finding';
 COMMENT ON COLUMN findings."exception" IS 'ID of the exception that covers the finding';
 COMMENT ON COLUMN findings."bucket" IS 'the audited bucket';
 COMMENT ON COLUMN findings."run" IS 'ID of the run';
