@@ -75,7 +75,7 @@ def enumerated(counts: Mapping[str, int]) -> str:
 
 def healed_rows(number: int) -> list[str]:
     """Return the phrase on damaged rows of the ledger that were written anew; [] if there are none."""
-    return [f"{counted(number, 'damaged row')} of the ledger written anew from the history"] if number else []
+    return [f"{counted(number, 'damaged row')} of the ledger rewritten from the history"] if number else []
 
 
 def counted(number: int, noun: str) -> str:

@@ -62,7 +62,7 @@ class InProcessHasher(Struct, eq=False):
             return HashStatus("unhashable", code=result.code)
         if isinstance(result, Mismatch):
             log.error(
-                "%r of %s: its bytes have the %s %s, and S3 stores %s: it is damaged, or was replaced",
+                "%r of %s: its bytes have the %s %s, but S3 stores %s: it is damaged or was replaced",
                 *(task.key, self.options.bucket, result.algorithm, result.ours, result.stored),
             )
             read, stored = {result.algorithm: result.ours}, {result.algorithm: result.stored}
@@ -74,7 +74,7 @@ class InProcessHasher(Struct, eq=False):
     def _name(self, key: str, code: str) -> None:
         self.named += 1
         if self.named <= NAMED:
-            more = "; further ones are counted only" if self.named == NAMED else ""
+            more = "; further ones are only counted" if self.named == NAMED else ""
             log.warning("%r of %s could not be hashed: %s%s", key, self.options.bucket, code, more)
 
     async def _record(self, hashed: Hashed) -> HashStatus:

@@ -90,7 +90,7 @@ class LedgerPatience(Struct, eq=False):
                 if stop or waited >= LONGEST or kind not in self.succeeded:
                     raise
                 if self.told.again(waited):
-                    log.warning("the work waits for the ledger, for %.0f hours at most: %s", LONGEST / 3600, error)
+                    log.warning("waiting for the ledger for at most %.0f hours: %s", LONGEST / 3600, error)
                 pause = backoff(failures, FIRST, PAUSE)
                 await stop.race(self.sleep(pause))
                 waited, failures = waited + pause, failures + 1
@@ -150,7 +150,7 @@ class S3Patience(Struct, eq=False):
             else:
                 longest = LONGEST_UNPROVEN if self.sound is None else LONGEST
                 if self.told.again(waited):
-                    log.warning("the hashing waits for S3, for %.0f minutes at most: %s", longest / 60, result.code)
+                    log.warning("waiting for S3 for at most %.0f minutes: %s", longest / 60, result.code)
                 self.given_up |= waited >= longest
             if self.stop or self.given_up or alone >= REFUSED_ALONE:
                 return result

@@ -63,4 +63,6 @@ def file_of(name: str) -> str:
     try:
         return str(Path(name).expanduser())
     except RuntimeError as error:
-        raise UsageError(f"--ledger sqlite:{name[:200]}: there is no such home directory: write it out") from error
+        raise UsageError(
+            f"--ledger sqlite:{name[:200]}: that home directory does not exist: write the whole path"
+        ) from error

@@ -103,7 +103,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
     text = json.dumps(checkpoint, separators=(",", ":"))
     if len(text) > LARGEST_CHECKPOINT:  # ASCII: a character is a byte
         raise LedgerError(
-            f"a checkpoint of {len(text):,} bytes is too large for the ledger: it takes {LARGEST_CHECKPOINT:,}"
+            f"a checkpoint of {len(text):,} bytes is too large for the ledger, which takes {LARGEST_CHECKPOINT:,}"
         )
     return text
 

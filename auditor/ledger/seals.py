@@ -175,7 +175,7 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Ev
         name, fault = _name(version, algorithm), ""
         names.add(name)
         if known.damaged:
-            fault = "the seal does not hold"
+            fault = "the seal is wrong"
         elif contradicted(lines, version, algorithm) is not None:
             fault = "the history has another digest or size"
         elif name not in told:
@@ -185,7 +185,7 @@ def check_key(bucket: str, key: str, rows: Iterable[Version], lines: Sequence[Ev
         words = fault and f"{algorithm} of version {name[0]}, ETag {name[1]}: {fault}"
         found.append(Checked(bucket, key, "row", DAMAGED if fault else SOUND, words))
     for line in lines:
-        fault = "the seal does not hold" if line.seal == DAMAGED else ""
+        fault = "the seal is wrong" if line.seal == DAMAGED else ""
         if not fault and line.what == "recorded" and not names.issuperset(_proven([line])):
             fault = "the digest's row is missing"
         words = fault and f"{line.what} at {line.at}: {fault}"

@@ -51,7 +51,7 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
         yield f"retired at {visible(subject.retired_at)}"
     lost = any(known.damaged for version in subject.versions for known in version.digests.values())
     for words in subject.damage:
-        mend = "" if lost else "; its digest is shown from the history, and `auditor ledger --repair` writes it anew"
+        mend = "" if lost else "; its digest is shown from the history, and `auditor ledger --repair` rewrites it"
         yield f"DAMAGED ledger entry: {visible(words)}{mend}"
     for version in subject.versions:
         yield (
@@ -86,5 +86,5 @@ def _event(event: Event) -> tuple[str, str, str]:
         **event.detail,
     }
     shown = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
-    mark = "  DAMAGED line: its seal does not hold" if event.seal == DAMAGED else ""
+    mark = "  DAMAGED line: its seal is wrong" if event.seal == DAMAGED else ""
     return visible(event.at), event.what, f"{shown}{mark}"

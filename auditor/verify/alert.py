@@ -48,7 +48,7 @@ def outcome_sentence(summary: VerifySummary) -> str:
     """Return the end of the verification and its outcomes in one line."""
     counts = ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.items() if count)
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
-    return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {counts or 'nothing'}"
+    return f"{end}: listed {summary.listed:,}, only in the ledger {summary.ledger_only:,}; {counts or 'nothing'}"
 
 
 def verify_event(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> RunEvent:

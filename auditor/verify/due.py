@@ -59,7 +59,7 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Schedu
     if max_age is not None:
         runs = math.floor(max_age / every)
         runs -= max(1, min(SPARE_RUNS, runs // 5))
-        words = f"not looked at for {days(max_age)}, with a run every {days(every, one='day')}"
+        words = f"not read for {days(max_age)}, with a run every {days(every, one='day')}"
         return Schedule(words, max(0, runs), every, max_age)
     if percent is not None:
         runs = math.ceil(100 / percent)

@@ -46,9 +46,7 @@ class VerifyFolder:
         """
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
-            raise RunTaken(
-                f"hop {self._hop} of {self.uri} was begun by another invocation: this one leaves the hop to it"
-            )
+            raise RunTaken(f"hop {self._hop} of {self.uri} was started by another invocation, which does the work")
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Write lines of JSON, each with its newline, to the open part of the report. If no part is open, open one."""
@@ -74,7 +72,7 @@ class VerifyFolder:
             self._store.replace_file(path, part.path)
         elif not isinstance(self._store, ConditionalStore) or not self._store.put_new_file(path, part.path):
             raise RunTaken(
-                f"{self._store.uri(path)} is there already: another process verifies this run, and this one stops"
+                f"{self._store.uri(path)} exists already: another process verifies this run, so this one stops"
             )
         self._parts += 1
         self._lines = 0
@@ -105,7 +103,7 @@ class VerifyFolder:
                 raise ValueError("another run's")
             return VerifyCheckpoint.of(file)
         except ValueError as error:
-            raise OutputError(f"{self._store.uri(path)} is not there or damaged: verify again") from error
+            raise OutputError(f"{self._store.uri(path)} is missing or damaged: verify again") from error
 
     @property
     def _name(self) -> str:

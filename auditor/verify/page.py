@@ -111,7 +111,7 @@ def _headline(summary: VerifySummary) -> Headline:
         title=(f"{cut}Damaged, missing or lost: ", counted(bad, "object"), ".") if bad else (f"{cut}{sound}", "", "."),
         bad=bool(bad or summary.holes),
         bold=f"{counted(summary.read.objects, 'object')} of {phrases.size(summary.read.bytes)} were read again.",
-        lead=f"{counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone.",
+        lead=f"{counted(summary.listed, 'object')} listed, {summary.ledger_only:,} only in the ledger.",
         chips=tuple(chips),
         notes=tuple(f"Hole: {hole}." for hole in summary.holes),
     )
@@ -150,7 +150,7 @@ def _numbers(summary: VerifySummary) -> Iterable[tuple[str, str]]:
         yield "Read later than the schedule says", counted(summary.late.objects, "object")
     yield "Recorded as new evidence", counted(summary.recorded, "object")
     if summary.healed:
-        yield "Damaged rows of the ledger written anew", f"{summary.healed:,}"
+        yield "Damaged rows of the ledger rewritten", f"{summary.healed:,}"
     if summary.unnoted:
-        yield "Lines not noted in the ledger", f"{summary.unnoted:,}"
+        yield "Lines not written to the ledger", f"{summary.unnoted:,}"
     yield "Delete markers", f"{summary.delete_markers:,}"

@@ -96,7 +96,7 @@ class Verification:
         self._target = target
         self._settings = settings
         if resources.ledger is None:
-            raise UsageError("verifying takes a ledger, and the settings name none")
+            raise UsageError("verifying needs a ledger, and the settings name none")
         self._ledger = resources.ledger
         self._store = resources.store
         self._stop = stop

@@ -20,18 +20,18 @@ from auditor.verify.tally import VerifyTally
 
 _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MATCH: "match: read, and the bytes are what they were",
-    VerifyOutcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
-    VerifyOutcome.CHANGED: "changed: another version or ETag than the ledger's last",
-    VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
-    VerifyOutcome.LOST: "LOST: the bytes that the ledger knew were replaced, and no version is kept (reported once)",
-    VerifyOutcome.DELETED: "deleted, as a notification said",
+    VerifyOutcome.MISMATCH: "MISMATCH: the bytes differ from those that were recorded or expected",
+    VerifyOutcome.CHANGED: "changed: not the version or ETag that the ledger recorded last",
+    VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification reported a deletion",
+    VerifyOutcome.LOST: "LOST: recorded bytes were overwritten, and the bucket keeps no versions (reported once)",
+    VerifyOutcome.DELETED: "deleted, as a notification reported",
     VerifyOutcome.RETIRED: "retired: gone, and no longer expected (`auditor digests retire`)",
-    VerifyOutcome.ACKNOWLEDGED: "acknowledged: findings that were looked into (`auditor digests acknowledge`)",
+    VerifyOutcome.ACKNOWLEDGED: "acknowledged: findings that a person has looked into (`auditor digests acknowledge`)",
     VerifyOutcome.NEW: "new: the ledger has no digest of it",
     VerifyOutcome.UNREADABLE: "UNREADABLE",
-    VerifyOutcome.LEDGER_FAULT: "LEDGER FAULT: the ledger's entry is damaged, so nothing is said of the object;"
+    VerifyOutcome.LEDGER_FAULT: "LEDGER FAULT: the ledger's entry is damaged, so nothing can be said about the object;"
     " run `auditor ledger --check`, then restore the ledger from a copy",
-    VerifyOutcome.ARCHIVED: "archived: to be restored before they can be read",
+    VerifyOutcome.ARCHIVED: "archived: must be restored before it can be read",
     VerifyOutcome.IN_FLIGHT: "in flight: written so recently that the ledger may not know it yet",
     VerifyOutcome.NOT_DUE: "not due in this run",
     VerifyOutcome.LEFT_FOR_COST: "left, because reading them costs money (--accept-cost)",
@@ -115,7 +115,7 @@ def holes_in(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) ->
     resume: where to continue; None if the verification is complete. empty_accepted: True if nothing need be compared.
     """
     if resume is not None:
-        yield "the run did not come to its end"
+        yield "the run did not finish"
     if unread := tally.unread - tally.accepted:
         yield f"{counted(unread.total(), 'object')} due and not read ({tallied(unread)})"
     seen = _SEEN if tally.listed else _GONE
@@ -127,7 +127,7 @@ def holes_in(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) ->
 
 def _why_nothing(tally: VerifyTally) -> str:
     if not tally.outcomes.total():
-        return "nothing is there: check the bucket and the prefix, or allow it by --allow-empty"
+        return "nothing is there: check the bucket and the prefix, or pass --allow-empty"
     listed = {name: count for name, count in tally.outcomes.items() if name not in (*_GONE, VerifyOutcome.LOST)}
     return (
         f"the ledger knows none of these objects ({tallied(listed)}); check --ledger, or record their digests with"
@@ -153,7 +153,7 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     """Yield the summary as lines for a person. Outcomes that did not occur are left out."""
     outcomes, read = summary.outcomes, summary.read
     uri = visible(f"s3://{summary.target.bucket}/{summary.target.prefix}")
-    yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone"
+    yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} only in the ledger"
     rows = [(f"{outcomes[outcome]:,}", words) for outcome, words in _WORDS.items() if outcomes[outcome]]
     rows += [("", f"{visible(item.code)}: {item.count:,}") for item in summary.unreadable[:10]]
     for name, left in summary.left_for_cost.items():
@@ -168,7 +168,7 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     if summary.late.objects:
         yield (
             f"read later than the schedule says: {counted(summary.late.objects, 'object')}, at most"
-            f" {summary.late.seconds / DAY:.1f} days; run more often, or give --every the time from one run to the next"
+            f" {summary.late.seconds / DAY:.1f} days; run more often, or set --every to the time between two runs"
         )
     if summary.resume is not None:
         yield f"complete: NO ({harmless(summary.resume.reason or '')}); the rest was not looked at"
@@ -181,7 +181,7 @@ def _of_ledger(summary: VerifySummary) -> Iterator[str]:
     yield from healed_rows(summary.healed)
     if summary.unnoted:
         lines = counted(summary.unnoted, "line")
-        yield f"not noted in the ledger, which cannot be written or did not answer: {lines} of the history"
+        yield f"not written to the ledger, which refused or did not answer: {lines} of the history"
 
 
 def printed(summary: VerifySummary, output: str) -> str:

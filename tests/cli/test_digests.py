@@ -194,7 +194,7 @@ def test_import_says_what_it_left_out_and_how_it_joined_the_names(run: Run, tmp_
     )  # fmt: skip
     assert err.splitlines() == [
         "auditor: manifest-sha256.txt: 1 digest of other algorithms left out",
-        "auditor: tagmanifest-sha256.txt left out: it names the bag's own files, not its payload",
+        "auditor: tagmanifest-sha256.txt left out: it lists the bag's own files, not its payload",
         "auditor: names were appended to the prefix as they are, as in photosname: end it with / if it is a folder",
     ]
 
@@ -347,7 +347,7 @@ def test_acknowledged_findings_are_those_that_stand(run: Run) -> None:
     assert (code, out) == (0, "acknowledged mismatch: s3://bucket/a\nacknowledged missing: s3://bucket/b, version v1\n")
     code, out, err = run("digests", "acknowledge", "s3://bucket/a", *WHO, *LEDGER)
     assert (code, out) == (1, "")
-    assert "the history of s3://bucket/a ends with no finding" in err
+    assert "the history of s3://bucket/a does not end with a finding" in err
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_acknowledged_findings_are_those_that_stand(run: Run) -> None:
         ),
         (("retire", "s3://bucket", *WHO), 2, "names no key"),
         (("retire", "s3://bucket/k", "--by", "Ada"), 2, "--reason"),
-        (("retire", "s3://bucket/k", "--by", " ", "--reason", "x"), 2, "--by takes 1 to 1,000 characters"),
-        (("acknowledge", "s3://bucket/k", "--by", "x", "--reason", "x" * 1001), 2, "--reason takes 1 to 1,000"),
+        (("retire", "s3://bucket/k", "--by", " ", "--reason", "x"), 2, "--by must have 1 to 1,000 characters"),
+        (("acknowledge", "s3://bucket/k", "--by", "x", "--reason", "x" * 1001), 2, "--reason must have 1 to 1,000"),
         (("acknowledge", "s3://bucket/k", "--reason", "x"), 2, "--by"),
     ],
 )

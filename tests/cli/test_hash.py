@@ -98,7 +98,7 @@ def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
     assert "accepted in the configuration: 1 object\n" in out
     assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 4
     out, _ = capfd.readouterr()
-    assert "nothing is listed: check the bucket and the prefix, or allow it by --allow-empty" in out
+    assert "nothing is listed: check the bucket and the prefix, or pass --allow-empty" in out
 
 
 def test_full_disk_is_no_outage(stub: StubServer, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 
-HEALED = "1 damaged row of the ledger written anew from the history"
+HEALED = "1 damaged row of the ledger rewritten from the history"
 Do = Callable[..., tuple[int, str]]
 
 
@@ -75,7 +75,7 @@ def test_verification_counts_the_healed_row_in_table_page_and_json(do: Do) -> No
     assert code == 0
     assert HEALED in out
     (page,) = Path("auditor-runs").glob(f"bucket={BUCKET}/**/report.html")
-    assert "Damaged rows of the ledger written anew" in page.read_text()
+    assert "Damaged rows of the ledger rewritten" in page.read_text()
     (summary,) = Path("auditor-runs").glob(f"bucket={BUCKET}/**/summary.json")
     found = json.loads(summary.read_text())
     assert (found["healed"], found["outcomes"]["match"], found["outcomes"]["ledger_fault"]) == (1, 3, 0)

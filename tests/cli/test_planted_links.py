@@ -169,7 +169,7 @@ def _modes(place: Path) -> dict[str, int]:
 
 async def test_a_link_to_no_file_is_no_ledger(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(LedgerError, match="is a symbolic link to no file"):
+    with pytest.raises(LedgerError, match="is a symbolic link to a missing file"):
         async with open_ledger(f"sqlite:{tmp_path}/ledger.db") as ledger:
             await ledger.history("b", "k")
     assert not (tmp_path / "elsewhere").exists()

@@ -190,7 +190,7 @@ def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None
     ("command", "said"),
     [
         ("hash", f"auditor: s3://{BUCKET}: given up; the ledger has what was hashed"),
-        ("verify", "HOLE: the run did not come to its end\ncomplete: NO (stopped by SIGINT)"),
+        ("verify", "HOLE: the run did not finish\ncomplete: NO (stopped by SIGINT)"),
     ],
 )
 def test_object_without_an_answer_is_given_up(stub: StubServer, tmp_path: Path, command: str, said: str) -> None:

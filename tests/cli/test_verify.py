@@ -117,7 +117,7 @@ async def test_table_says_that_nothing_was_compared_and_why(stub: StubServer, tm
     for prefix, why in {
         "a/": None,
         "b/": "the ledger knows none of these objects (1 new)",
-        "c/": "nothing is there: check the bucket and the prefix, or allow it by --allow-empty",
+        "c/": "nothing is there: check the bucket and the prefix, or pass --allow-empty",
     }.items():
         with verify(stub, tmp_path, f"s3://{BUCKET}/{prefix}", "--grace", "0s") as child:
             out, _ = child.communicate(timeout=60)
@@ -176,7 +176,7 @@ async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer,
         _, err = child.communicate(timeout=30)
     assert (child.returncode, err) == (
         4,
-        f"auditor: s3://{BUCKET}: given up; the ledger, if it can be written, has noted what was verified\n",
+        f"auditor: s3://{BUCKET}: given up; the ledger, if it can be written, has the results so far\n",
     )
     async with make_bench(stub, tmp_path) as bench:
         assert [event.what for event in await bench.noted("fast")] == ["verified"]

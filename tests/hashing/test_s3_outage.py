@@ -186,4 +186,4 @@ def test_hash_waits_for_s3_and_reads_each_object_then(
     code = main(["hash", f"s3://{BUCKET}", "--ledger", ledger, "--endpoint-url", stub.url])
     assert (code, "20 objects hashed now" in capsys.readouterr().out) == (0, True)
     told = [line for line in caplog.messages if "S3" in line]
-    assert (len(told), "waits for S3" in told[0], "answers again" in told[1]) == (2, True, True)
+    assert (len(told), "waiting for S3" in told[0], "answers again" in told[1]) == (2, True, True)

@@ -152,11 +152,11 @@ async def test_items_that_change_at_every_try_end_the_run(moto_url: str, monkeyp
     await create_table("overtaken", endpoint_url=moto_url)
     async with open_ledger("dynamodb:overtaken", endpoint_url=moto_url) as ledger:
         monkeypatch.setattr(Table, "update", overtaken)
-        with pytest.raises(LedgerError, match="'k' come too fast for the ledger table 'overtaken'"):
+        with pytest.raises(LedgerError, match="'k' arrive too fast for the ledger table 'overtaken'"):
             await ledger.arrived("b", Notice(key="k", sequencer="05", deleted=True, at="then"))
         assert len(tries) == 10
         expected = Expectation(key="k", algorithm="md5", digest="00", origin="sums", imported_at="then")
-        with pytest.raises(LedgerError, match="'overtaken' changes while it is written"):
+        with pytest.raises(LedgerError, match="'overtaken' changes while it is being written"):
             await ledger.expect("b", [expected])
 
 
@@ -269,7 +269,7 @@ async def test_table_that_stays_throttled_is_named_after_growing_pauses() -> Non
 
 
 async def test_key_that_is_too_long_for_dynamodb() -> None:
-    with pytest.raises(LedgerError, match=r"longer than DynamoDB takes: use sqlite:PATH"):
+    with pytest.raises(LedgerError, match=r"too long for DynamoDB: use sqlite:PATH"):
         await ledger_of(Answers()).record(replace(ENTRY, key="k" * 2047))
 
 

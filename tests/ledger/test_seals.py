@@ -129,7 +129,7 @@ async def test_damaged_row_is_named_and_the_history_stands_for_it(
     assert [one.damage async for one in damager.ledger.subjects("bucket")] == [found.damage]
     (fault,) = [one for one in await damaged(damager.ledger) if one.kind == "row"]
     assert (fault.bucket, fault.key) == ("bucket", KEY)
-    assert "sha256 of version null, ETag etag: the seal does not hold" in fault.words
+    assert "sha256 of version null, ETag etag: the seal is wrong" in fault.words
 
 
 @pytest.mark.parametrize("key", [*ODD_KEYS, "\ud800", '"\\\x7f\u2028'])
@@ -154,7 +154,7 @@ async def test_changed_line_is_found(damager: Damager, what: str) -> None:
     await damager.ledger.note("bucket", [Event(key=KEY, at="2026-05", what="missing", etag="etag")])
     damager.line(what)
     found = await damaged(damager.ledger)
-    assert any(one.kind == "line" and one.words.startswith(f"{what} at x: the seal does not hold") for one in found)
+    assert any(one.kind == "line" and one.words.startswith(f"{what} at x: the seal is wrong") for one in found)
 
 
 async def test_missing_line_of_the_last_verification_is_found_by_its_row(damager: Damager) -> None:
@@ -196,7 +196,7 @@ async def test_damaged_key_of_a_row_is_named(tmp_path: Path, key: object) -> Non
         await ledger.record(ENTRY)
         of_sqlite(path, ledger).row("key", "", key)
         assert {one.words.partition(": ")[2] for one in await damaged(ledger) if one.kind == "row"} == {
-            "the seal does not hold"
+            "the seal is wrong"
         }
 
 

@@ -58,7 +58,7 @@ def test_uri_that_is_no_ledger_names_the_flag_and_the_forms(uri: str) -> None:
 
 
 def test_home_of_nobody_is_a_sentence() -> None:
-    with pytest.raises(UsageError, match="no such home directory"):
+    with pytest.raises(UsageError, match="that home directory does not exist"):
         file_of("~nobody-has-this-name/ledger.db")
 
 

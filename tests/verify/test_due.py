@@ -196,12 +196,12 @@ def test_time_without_a_zone_is_utc() -> None:
 
 def test_settings_choose() -> None:
     assert due_of(None, None, DAY) == Schedule("everything")
-    words = "not looked at for 5 days, with a run every day"
+    words = "not read for 5 days, with a run every day"
     assert due_of(5 * DAY, None, DAY) == Schedule(words, runs=4, limit=5 * DAY)
     assert due_of(90 * DAY, None, DAY / 2).runs == 177
     words = "5 percent, with a run every 7 days"
     assert due_of(None, 5.0, 7 * DAY) == Schedule(words, runs=20, every=7 * DAY, limit=147 * DAY)
-    assert due_of(DAY, None, DAY / 2).words == "not looked at for 1 day, with a run every 0.5 days"
+    assert due_of(DAY, None, DAY / 2).words == "not read for 1 day, with a run every 0.5 days"
     assert due_of(None, 100.0, DAY).words == "100 percent, with a run every day"
     assert due_of(None, 100.0, DAY).runs == 0
     assert [due_of(share * DAY, None, DAY).runs for share in (0.5, 1, 2, 15, 20)] == [0, 0, 1, 12, 17]

@@ -129,7 +129,7 @@ async def test_ledger_that_falls_silent_is_handed_on_with_the_objects_before(
 
 async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
     first = await bench.verify(hop=Hop())
-    with pytest.raises(OutputError, match=r"state-00002\.json is not there or damaged"):
+    with pytest.raises(OutputError, match=r"state-00002\.json is missing or damaged"):
         await bench.verify(hop=Hop(number=3, verify_id=first.summary["verify"]))
 
 
@@ -187,7 +187,7 @@ def test_event_that_comes_twice_is_left_to_the_first(tmp_path: Path) -> None:
     store, verify_id = Conditional(tmp_path), "20260102T030405Z-0a1b2c"
     VerifyFolder(store, BUCKET, verify_id, 1).claim()
     VerifyFolder(store, BUCKET, verify_id, 2).claim()
-    with pytest.raises(RunTaken, match=r"hop 2 of .* was begun by another invocation"):
+    with pytest.raises(RunTaken, match=r"hop 2 of .* was started by another invocation"):
         VerifyFolder(store, BUCKET, verify_id, 2).claim()
 
 

@@ -65,7 +65,7 @@ def declare_export(flags: Flags) -> None:
     flags.ledger_only()
 
 
-@command("ledger", given_up="given up: there is no manifest")
+@command("ledger", given_up="given up: no manifest was written")
 def run_export(frame: CommandFrame) -> int:
     """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
     options, settings = frame.options, frame.settings
@@ -198,7 +198,7 @@ def run_import(frame: CommandFrame) -> int:
 def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
     for file in files:
         if not file.form:
-            yield f"{file.file} left out: it names the bag's own files, not its payload"
+            yield f"{file.file} left out: it lists the bag's own files, not its payload"
         if file.other:
             yield f"{file.file}: {counted(file.other, 'digest')} of other algorithms left out"
     if target.prefix and not target.prefix.endswith("/"):
@@ -248,7 +248,7 @@ def declare_import_report(flags: Flags) -> None:
 
     auditor digests import-report s3://reports/job-1/manifest.json --ledger dynamodb:digests
     """
-    flags.add("reports REPORT", "its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY", nargs="+")
+    flags.add("reports REPORT", "the report's folder, manifest.json or a CSV: a path or s3://BUCKET/KEY", nargs="+")
     flags.settings("ledger", engine="client that reads: direct, aioboto3 or boto3")
     flags.settings("max_rate")
     flags.connection()
@@ -297,9 +297,9 @@ def _report_text(counts: ImportCounts) -> str:
         where = visible(f"{line['bucket']}/{line['key']}")
         say(f"s3://{where}: {visible(str(line['code']))}")
     return (
-        f"{counted(counts.recorded, 'digest')} recorded as stated by S3, {counts.known:,} known before,"
-        f" {counts.superseded:,} of objects that are gone or others now, {counts.composite:,} composite,"
-        f" {counts.unusable:,} not to be used, {counts.conflicts:,} other than recorded, {counts.failed:,} failed\n"
+        f"{counted(counts.recorded, 'digest')} recorded from S3, {counts.known:,} known before,"
+        f" {counts.superseded:,} of objects that are gone or replaced, {counts.composite:,} composite,"
+        f" {counts.unusable:,} unusable, {counts.conflicts:,} in conflict with the ledger, {counts.failed:,} failed\n"
     )
 
 
@@ -365,7 +365,7 @@ def _decided(frame: CommandFrame, events_of: Callable[..., Awaitable[list[Event]
 
 def _text(text: str, flag: str) -> str:
     if not text.strip() or len(text) > LONGEST:
-        raise UsageError(f"{flag} takes 1 to {LONGEST:,} characters that the history keeps: say it in these")
+        raise UsageError(f"{flag} must have 1 to {LONGEST:,} characters")
     return text.strip()
 
 
@@ -387,7 +387,8 @@ async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None,
     chosen = [event for event in events if version in (None, event.version_id)]
     if not chosen:
         raise RunError(
-            f"the history of {visible(target.uri)} ends with no finding: acknowledge what `auditor verify` found last"
+            f"the history of {visible(target.uri)} does not end with a finding: only the last finding of"
+            " `auditor verify` can be acknowledged"
         )
     return chosen
 

@@ -73,7 +73,7 @@ def _lines(counts: HashRunSummary) -> Iterator[str]:
     if counts.accepted:
         yield f"accepted in the configuration: {counted(counts.accepted, 'object')}"
     if counts.complete and not sum(hashing.counts.values()):
-        allow = ", or allow it by --allow-empty" if NOTHING_LISTED in counts.holes else ""
+        allow = ", or pass --allow-empty" if NOTHING_LISTED in counts.holes else ""
         yield f"nothing is listed: check the bucket and the prefix{allow}"
     yield from (*aside(hashing), *healed_rows(counts.healed))
 
@@ -103,7 +103,7 @@ def run_work(frame: CommandFrame) -> int:
         f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
         f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
         f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker,"
-        f" {', '.join([f'{counts.left_for_cost:,} left for their cost', *healed_rows(counts.healed)])}"
+        f" {', '.join([f'{counts.left_for_cost:,} left because of their cost', *healed_rows(counts.healed)])}"
     )
     frame.print_lines(counts, [line])
     return 4 if counts.failed or stopped else 0

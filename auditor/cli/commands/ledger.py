@@ -57,7 +57,7 @@ def run_ledger(options: argparse.Namespace) -> int:
             return _whole(options, given, flag)
     frame = CommandFrame(options, "ledger")
     if options.target is None:
-        raise UsageError("no key is named: write s3://BUCKET/KEY, or --check or --repair for the whole ledger")
+        raise UsageError("no key is given: write s3://BUCKET/KEY, or --check or --repair for the whole ledger")
     target = whole_key(options.target)
     frame.ask_ledger()
     subject, history = signals.run(_ask(frame.settings, target))
@@ -121,7 +121,7 @@ class LedgerCheckCounts(Struct):
 
     def lines(self) -> Iterator[str]:
         if self.healed is not None:
-            yield "; ".join(healed_rows(self.healed)) or "no row was written anew"
+            yield "; ".join(healed_rows(self.healed)) or "no row was rewritten"
         for kind in _KINDS:
             states = ", ".join(f"{self.counts[kind, state]:,} {state}" for state in _STATES)
             yield f"{counted(sum(self.counts[kind, state] for state in _STATES), kind)}: {states}"
@@ -130,10 +130,10 @@ class LedgerCheckCounts(Struct):
         if self.faults > len(self.damage):
             yield f"  and {self.faults - len(self.damage):,} more"
         if self.faults and self.healed is None:
-            yield "a row that a sound line of the history recorded: `auditor ledger --repair` writes it anew"
+            yield "`auditor ledger --repair` rewrites each damaged row that a sound history line has"
         if self.faults:
-            rest = "restore the ledger" if self.healed is not None else "for all other damage restore the ledger"
-            yield f"{rest} from a copy: what it says of these keys cannot be relied on"
+            rest = "restore the ledger" if self.healed is not None else "for all other damage, restore the ledger"
+            yield f"{rest} from a copy: its records of these keys are not reliable"
         if not self.complete:
             yield "complete: NO; the rest was not checked"
 

@@ -42,7 +42,7 @@ def declare_verify(flags: Flags) -> None:
         flags.settings("max_age", "percent")
     cost = "also read objects of storage classes that charge for reading (IA, Glacier IR ..)"
     flags.settings("every", "grace", "fail_on_outcomes", "record", accept_cost=cost)
-    flags.add("--combined FILE", "write a line for each object to this file; -: to stdout", RESULTS)
+    flags.add("--combined FILE", "write a line for each object to this file, or - for stdout", RESULTS)
     flags.settings(out="where reports go: a directory or s3://BUCKET/PREFIX")
     flags.pace()
     flags.settings(*CHANNELS)
@@ -80,7 +80,7 @@ def run_verify(frame: CommandFrame) -> int:
         teller.failed(sentence)
 
     with _opened(options.combined) as combined:
-        kept = "the ledger, if it can be written, has noted what was verified"
+        kept = "the ledger, if it can be written, has the results so far"
         opening = open_resources(settings, frame.targets, hashing=False)
         each = each_target(frame.targets, opening, one, verb="verified", kept=kept, failed=failed)
         return signals.run(teller.around(each))

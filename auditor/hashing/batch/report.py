@@ -84,17 +84,17 @@ def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[T
                 continue
             if len(cells) != len(columns):
                 raise UsageError(
-                    f"{name}, line {reader.line_num}: {len(cells)} columns where {len(columns)} belong:"
+                    f"{name}, line {reader.line_num}: {len(cells)} columns instead of {len(columns)}:"
                     " give the completion report of a compute checksum job"
                 )
             task = _task(dict(zip(columns, cells, strict=True)))
             if not BUCKET_NAME.fullmatch(task.bucket):
                 raise UsageError(
-                    f"{name}, line {reader.line_num}: {task.bucket[:100]!r} is no bucket: fetch the report again"
+                    f"{name}, line {reader.line_num}: {task.bucket[:100]!r} is not a bucket: fetch the report again"
                 )
             yield task
     except csv.Error as error:
-        raise UsageError(f"{name}, line {reader.line_num}: it is no CSV ({error}): fetch the report again") from error
+        raise UsageError(f"{name}, line {reader.line_num}: it is not CSV ({error}): fetch the report again") from error
 
 
 def _task(cells: Mapping[str, str]) -> Task:
@@ -232,7 +232,7 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
     for piece in pieces:
         data += piece
         if len(data) > LARGEST_MANIFEST:
-            raise RunError(f"{store.uri(path)} is larger than any report's manifest: give the CSVs by themselves")
+            raise RunError(f"{store.uri(path)} is too large for a report's manifest: give the CSVs themselves")
     try:
         document = parse_object(bytes(data))
         entries = document["Results"]
@@ -251,7 +251,7 @@ def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:
         if entry.get("Bucket", store.bucket) != store.bucket or not key.startswith(_inside(folder, "")):
-            raise RunError(f"{store.uri(manifest)} names a file outside its own folder: give that report by itself")
+            raise RunError(f"{store.uri(manifest)} names a file outside its own folder: give that file itself")
         return key
     name = PurePosixPath(key).name
     for path in (_inside(folder, f"results/{name}"), _inside(folder, name)):

@@ -40,9 +40,9 @@ def _check_digests(progress: HashProgress) -> None:
     for name, digests in (("states", progress.states), ("stored", progress.stored)):
         for algorithm, state in digests.items():
             if algorithm not in STATE_DIGITS:
-                raise JsonError("names an algorithm that is not known", name)
+                raise JsonError("names an unknown algorithm", name)
             if len(state) != STATE_DIGITS[algorithm] or not _HEX.match(state):
-                raise JsonError(f"has no such {algorithm}", name)
+                raise JsonError(f"has no {algorithm} value of the right form", name)
 
 
 class HashProgress(Struct, frozen=True, kw_only=True):
@@ -83,14 +83,14 @@ def opened(document: object, binding: Binding) -> HashProgress:
     except JsonError as error:
         raise CheckpointError(f"the checkpoint is damaged: {error}") from error
     if progress.bytes % BLOCK or progress.bytes >= binding.version.size:
-        raise CheckpointError(f"the checkpoint's bytes are no multiple of {BLOCK}, or all of the object")
+        raise CheckpointError(f"the checkpoint's bytes are not a multiple of {BLOCK}, or are the whole object")
     if progress.bytes_read < progress.bytes:
         raise CheckpointError("the checkpoint's bytes_read are fewer than its bytes")
     beside = {CRC64NVME} & progress.stored.keys()
     if not set(binding.algorithms) <= progress.states.keys() <= set(binding.algorithms) | beside:
-        raise CheckpointError("the checkpoint's states are of other algorithms")
+        raise CheckpointError("the checkpoint's states belong to other algorithms")
     if document["seal"] != _seal({name: value for name, value in document.items() if name != "seal"}):
-        raise CheckpointError("the checkpoint's seal does not fit its content")
+        raise CheckpointError("the checkpoint's seal does not match its content")
     return progress
 
 

@@ -114,7 +114,7 @@ class ObjectDigester:
                 self._source.stored = progress.stored
                 self._source.bytes_read = progress.bytes_read
                 return progress
-        log.warning("an object is hashed from its start: %s", reason)
+        log.warning("hashing an object from its start: %s", reason)
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:

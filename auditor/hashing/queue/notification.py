@@ -92,7 +92,7 @@ def _events(document: dict[str, Any], now: Callable[[], datetime], *, acls: bool
         return from_event_bridge(document, lambda: seconds_in_utc(now()), acls=acls)
     if isinstance(records := document.get("Records"), list):
         return from_records(records, lambda: seconds_in_utc(now()), acls=acls)
-    raise MessageError("the body is neither a message of ours nor an S3 notification")
+    raise MessageError("the body is neither a message of the auditor nor an S3 notification")
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:

@@ -184,4 +184,4 @@ def _check_version(version: str, path: str, major: str) -> None:
 
 
 def _ignore(event: str) -> None:
-    log.info("an event of S3's is ignored, for it changes no object's bytes: %s", visible(event)[:_SHOWN])
+    log.info("ignoring an S3 event that changes no object's bytes: %s", visible(event)[:_SHOWN])

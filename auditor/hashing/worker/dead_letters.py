@@ -58,7 +58,7 @@ def log_mismatch(message: HashMessage, found: Mismatch) -> None:
     key, task = repr(found.task.key)[:_KEY], found.task
     with bound(run=message.run, bucket=message.bucket):
         log.error(
-            "%s (version %s, ETag %s): its bytes are not those that S3 took its checksum of: %s is %s, S3 has %s",
+            "%s (version %s, ETag %s): its bytes do not match S3's checksum: %s is %s, S3 has %s",
             key,
             task.version_id,
             task.etag,

@@ -74,7 +74,7 @@ class LeasedHasher(Struct, eq=False):
         try:
             result = await _hashed(hold, task, read, keep)
         except LeaseLostError:
-            log.warning("another worker took over an object of %d bytes: what this one found is dropped", task.size)
+            log.warning("another worker took over an object of %d bytes: this worker's result is dropped", task.size)
             return Waiting(task, math.ceil(self.lease_seconds))
         except AuditorError:
             with suppress(LedgerError):  # the first error is raised; the lease expires by itself

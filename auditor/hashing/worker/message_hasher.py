@@ -71,7 +71,7 @@ class MessageResult(Struct):
             f"{tasks} objects of a message: {counts.hashed} hashed, {counts.known} known,"
             f" {counts.superseded} superseded, {counts.unhashable} unhashable, {len(self.failed)} failed,"
             f" {len(self.continued)} continued, {len(self.waiting)} waiting,"
-            f" {counts.left_for_cost} left for their cost"
+            f" {counts.left_for_cost} left because of their cost"
         )
 
 

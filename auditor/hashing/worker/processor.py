@@ -92,7 +92,7 @@ class Processor:
         except AuditorError as error:  # the ledger, the credentials or the settings fail: every message would meet it
             return await self.come_again(received, error)
         except Exception:
-            log.exception("message %s is left on the queue: a fault of the worker", received.id)
+            log.exception("message %s is left on the queue, because the worker failed", received.id)
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:

@@ -71,7 +71,7 @@ class DynamoHistories:
             else:
                 return not older
         raise LedgerError(
-            f"the notifications of {notice.key[:100]!r} come too fast for the ledger table {self._table.name!r}"
+            f"the notifications of {notice.key[:100]!r} arrive too fast for the ledger table {self._table.name!r}"
         )
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:

@@ -44,9 +44,7 @@ def partition(bucket: str, key: str) -> str:
     """Return the pk of the plain names of an object key's items. Raises LedgerError if the pk is too long."""
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
-        raise LedgerError(
-            f"the key {key[:100]!r}.. in bucket {bucket!r} is longer than DynamoDB takes: use sqlite:PATH"
-        )
+        raise LedgerError(f"the key {key[:100]!r}.. in bucket {bucket!r} is too long for DynamoDB: use sqlite:PATH")
     return pk
 
 

@@ -113,7 +113,7 @@ class _Spool:
                 return work()
             except sqlite3.Error as error:
                 raise LedgerError(
-                    f"the ledger's keys cannot be sorted: {error}; name a directory with room in TMPDIR"
+                    f"the ledger's keys cannot be sorted: {error}; set TMPDIR to a directory with free space"
                 ) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, guarded)

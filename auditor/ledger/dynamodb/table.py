@@ -246,7 +246,9 @@ def _arguments(change: Change) -> dict[str, Any]:
 
 def changing(table: Table) -> LedgerError:
     """Return the error for a table whose items change at each attempt to write them."""
-    return LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
+    return LedgerError(
+        f"the ledger table {table.name!r} changes while it is being written: stop whatever deletes its items"
+    )
 
 
 def _is_transient(failure: CallFailed) -> bool:

@@ -59,7 +59,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
         algorithm = algorithm_of(match[1], source, number)
         if expected not in (None, algorithm):
             raise source.error(
-                number, f"the digest's length is that of {algorithm}, the file's name says {expected}: one is wrong"
+                number, f"the digest has the length of {algorithm}, but the file's name says {expected}: one is wrong"
             )
         name = _ESCAPED.sub(lambda found: _CHARACTERS[found[1].upper()], match[2])
         yield Record(number, name, algorithm, checked(match[1], algorithm, source, number))

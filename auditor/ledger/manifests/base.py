@@ -51,7 +51,7 @@ class ManifestFile:
             while data := file.readline(LONGEST + 1):
                 number += 1
                 if len(data) > LONGEST:
-                    raise self.error(number, "the line is longer than any key allows: this is no manifest")
+                    raise self.error(number, "the line is longer than any key allows: this is not a manifest")
                 try:
                     yield number, (data.removeprefix(_BOM) if number == 1 else data).decode()
                 except UnicodeDecodeError as error:
@@ -157,7 +157,9 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
     found = of_hex(digest, algorithm)
     if found is None:
         raise source.error(
-            line, f"{digest.lower()[:80]!r} is no {algorithm} digest: write {HEX_DIGITS[algorithm]} hexadecimal digits"
+            line,
+            f"{digest.lower()[:80]!r} is not a valid {algorithm} digest: write {HEX_DIGITS[algorithm]} hexadecimal"
+            " digits",
         )
     return found
 

@@ -143,7 +143,7 @@ def _record(cells: Mapping[str, str], source: ManifestFile, line: int) -> Record
 def _algorithm(cell: str, source: ManifestFile, line: int) -> str:
     algorithm = cell.strip().lower().replace("-", "")
     if algorithm not in HEX_DIGITS:
-        raise source.error(line, f"{cell[:40]!r} is none of {', '.join(HEX_DIGITS)}: the ledger keeps these")
+        raise source.error(line, f"{cell[:40]!r} is not one of {', '.join(HEX_DIGITS)}: the ledger keeps these")
     return algorithm
 
 

@@ -71,8 +71,7 @@ class Spool:
             what = record.algorithm if digest != record.digest else "size"
             raise source.error(
                 record.line,
-                f"another {what} of {key[:100]!r} than {self._sources[other].shown}:{line} gives:"
-                " take out the line that is wrong",
+                f"another {what} of {key[:100]!r} than in {self._sources[other].shown}:{line}: remove the wrong line",
             )
 
     def count(self, index: int) -> int:

@@ -81,14 +81,14 @@ class _Spacing:
         if self._reversed:
             return rest
         if len(rest) == 1 or rest[0] not in " *":
-            raise self._source.error(line, f"one space before the name, where lines above have two: {_WANTED}")
+            raise self._source.error(line, f"one space before the name, where the lines above have two: {_WANTED}")
         return rest[1:]
 
 
 def _tag(tag: str, source: ManifestFile, line: int) -> str:
     algorithm = tag.lower().replace("-", "")
     if algorithm not in OF_TOOLS:
-        raise source.error(line, f"{tag[:40]} is none of {', '.join(OF_TOOLS)}: the ledger keeps these")
+        raise source.error(line, f"{tag[:40]} is not one of {', '.join(OF_TOOLS)}: the ledger keeps these")
     return algorithm
 
 

@@ -91,7 +91,7 @@ def _create(path: str) -> None:
     Raises LedgerError for a symbolic link that leads to no file: SQLite would create one there.
     """
     if os.path.islink(path) and not os.path.exists(path):
-        raise LedgerError(f"the ledger sqlite:{path} is a symbolic link to no file: name the file itself")
+        raise LedgerError(f"the ledger sqlite:{path} is a symbolic link to a missing file: name the file itself")
     with suppress(OSError):  # it exists; or SQLite says why it cannot be created
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -130,7 +130,7 @@ class FileConnection(sqlite3.Connection):
         if self.file is not None and _state(self.file)[:1] != self.seen:
             raise LedgerGoneError(
                 f"the ledger sqlite:{self.file} was deleted or replaced while it was open, and what was recorded since"
-                " is lost: put it back from a copy, or begin a new one, and run again"
+                " is lost: restore it from a copy, or start a new one, and run again"
             )
 
 
@@ -163,7 +163,9 @@ def _connect_unlocked(path: str) -> sqlite3.Connection:
     """
     file = Path(path).resolve()
     if _has_bytes(f"{file}-journal"):
-        raise LedgerError(f"the ledger sqlite:{path} has an unfinished write: copy it with its -journal, open the copy")
+        raise LedgerError(
+            f"the ledger sqlite:{path} has an unfinished write: copy it with its -journal, and open the copy"
+        )
     how = "vfs=unix-none" if _has_bytes(f"{file}-wal") else "immutable=1"
     connection = sqlite3.connect(
         f"{file.as_uri()}?mode=ro&{how}", uri=True, isolation_level=None, factory=UnlockedConnection
@@ -217,7 +219,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_PERM: "cannot be written: check its permissions",
     sqlite3.SQLITE_NOTADB: "is not a SQLite database: name another file",
     sqlite3.SQLITE_CORRUPT: "is damaged: restore it from a copy, or name another file",
-    sqlite3.SQLITE_BUSY: f"was locked by another process for {BUSY_SECONDS:.0f} seconds: try again when that one ends",
+    sqlite3.SQLITE_BUSY: f"was locked by another process for {BUSY_SECONDS:.0f} seconds: try again later",
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
 }

@@ -291,9 +291,9 @@ def test_local_manifest_leads_nowhere_else_either(run: Run, tmp_path: Path, key:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"a,b,c\n", "line 1: 3 columns where 7 belong"),
-        (b"../..,key,,succeeded,,200,{}\n", "line 1: '../..' is no bucket"),
-        (b'"' + b"x" * 200_000, "it is no CSV"),
+        (b"a,b,c\n", "line 1: 3 columns instead of 7"),
+        (b"../..,key,,succeeded,,200,{}\n", "line 1: '../..' is not a bucket"),
+        (b'"' + b"x" * 200_000, "it is not CSV"),
         (b"\xff\xfe,b,c,d,e,f,g\n", "is not UTF-8"),
     ],
 )

@@ -104,9 +104,9 @@ def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any)
 @pytest.mark.parametrize(
     ("states", "why"),
     [
-        (STATES | {"x": "ab"}, "damaged: states names an algorithm that is not known"),
-        (STATES | {"md5": "cd"}, "damaged: states has no such md5"),
-        ({"sha256": "ab" * 32}, "^the checkpoint's states are of other algorithms"),
+        (STATES | {"x": "ab"}, "damaged: states names an unknown algorithm"),
+        (STATES | {"md5": "cd"}, "damaged: states has no md5 value"),
+        ({"sha256": "ab" * 32}, "^the checkpoint's states belong to other algorithms"),
     ],
 )
 def test_checkpoint_says_what_is_wrong_with_a_state(states: dict[str, str], why: str) -> None:

@@ -212,10 +212,10 @@ def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any)
         ("1" * 5_000, "not JSON"),
         ("null", "the body is not a JSON object"),
         ('["Records"]', "the body is not a JSON object"),
-        ('{"hello": 1}', "neither a message of ours nor an S3 notification"),
-        ('{"Records": {}}', "neither a message of ours"),
+        ('{"hello": 1}', "neither a message of the auditor nor an S3 notification"),
+        ('{"Records": {}}', "neither a message of the auditor"),
         ('{"Records": [3]}', r"Records\[0\] is not a JSON object"),
-        ('{"Event": ["s3:TestEvent"]}', "neither a message of ours"),
+        ('{"Event": ["s3:TestEvent"]}', "neither a message of the auditor"),
         (plain(record() | {"eventSource": "aws:sqs"}), "eventSource is not aws:s3"),
         (plain(record(eTag='""')), "eTag is not a string with text"),
         (event_bridge(etag='"'), "etag is not a string with text"),
@@ -228,11 +228,11 @@ def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any)
         (json.dumps({"Type": "Notification", "Message": {"Records": []}}), "SNS envelope holds no notification"),
         (json.dumps({"Type": ["Notification"], "Message": "{}"}), "SNS envelope holds no notification"),
         (json.dumps({"Type": "Notification", "Message": None}), "SNS envelope holds no notification"),
-        (json.dumps({"Type": "Notification"}), "neither a message of ours"),
+        (json.dumps({"Type": "Notification"}), "neither a message of the auditor"),
         (through_sns("x"), "not JSON"),
         (through_sns("[]"), "the body is not a JSON object"),
-        (through_sns("{}"), "neither a message of ours"),
-        (through_sns(through_sns(plain(record()))), "neither a message of ours"),
+        (through_sns("{}"), "neither a message of the auditor"),
+        (through_sns(through_sns(plain(record()))), "neither a message of the auditor"),
         (event_bridge().replace("aws.s3", "my.app"), "source is not aws.s3"),
         (event_bridge(size=-1), "detail.object.size is negative"),
         (plain(record() | {"eventVersion": "3.0"}), r"Records\[0\].eventVersion is not 2.x"),
@@ -363,7 +363,7 @@ def test_other_events_are_ignored_with_a_word(event: str, caplog: pytest.LogCapt
     assert told(plain(record(event=event) | {"s3": None})) == Notification()
     assert told(event_bridge(kind=event)) == Notification()
     for logged in caplog.records:
-        assert "is ignored" in logged.getMessage()
+        assert "ignoring" in logged.getMessage()
         assert logged.levelno == logging.INFO
         assert len(logged.getMessage()) < 200
         assert logged.getMessage().isprintable()

@@ -52,7 +52,7 @@ async def test_mismatch_is_logged_and_noted_and_not_recorded(
         done = await processor.process(queue.put(message_of(store, "key", "good")))
     assert done.counts == Counts(messages=1, hashed=1, failed=1, mismatched=1, dead_lettered=1)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert "not those that S3 took its checksum of" in line
+    assert "do not match S3's checksum" in line
     assert OURS in line
     assert STORED in line
     assert queue.dead_letters is not None

@@ -348,4 +348,4 @@ async def test_fault_of_ours_leaves_the_message_and_is_logged(
     processor = Processor(queue, None, buggy, EnginePool(Buckets(bucket=store)), SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert (done.counts.failed, done.doom, done.retry_after is None) == (1, None, False)
-    assert "a fault of the worker" in caplog.text
+    assert "because the worker failed" in caplog.text

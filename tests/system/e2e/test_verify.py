@@ -150,7 +150,7 @@ def test_the_schedules_event_verifies_the_configured_bucket(make: Make, audited:
     system.fire(system.deployment.schedules_input("VerifySchedule"), VERIFY)
     (summary,) = system.summaries(VERIFY)
     assert (summary["target"]["bucket"], summary["listed"], summary["complete"]) == (audited, len(objects), True)
-    assert summary["due"].startswith("not looked at for 90 days")
+    assert summary["due"].startswith("not read for 90 days")
     assert set(counted(summary)) <= {"match", "not_due"}
 
 
