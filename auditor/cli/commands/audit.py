@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-from auditor.cli.flags import OBJECTS, PACE, RESULTS, Flags, whole_number
+from auditor.cli.flags import OBJECTS, PACE, RESULTS, RUN, Flags, whole_number
 from auditor.reports.formats import PRINTED
 
 
@@ -20,8 +20,7 @@ def declare_audit(flags: Flags) -> None:
     flags.show_daily("all-buckets versions ignore fail-on ledger hash max-rate out resume format profile config")
     flags.audited()
     flags.add("--resume RUN", "continue this interrupted run: its ID, or the path or URI of its folder", RESULTS)
-    fill = "read again the facts that this complete run could not read: the path or URI of its folder"
-    flags.add("--fill RUN", fill, OBJECTS)
+    flags.add("--fill RUN", f"read again the facts that this complete run could not read: {RUN}", OBJECTS)
     jobs = "audit the ranges of a bucket in N processes that share --max-rate (1)"
     flags.add("--jobs N", jobs, PACE, type=whole_number)
     flags.settings("max_cost", "keep", "every")
