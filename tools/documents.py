@@ -38,7 +38,8 @@ commands [once](#flags-of-several-commands).
 | 3 | findings at or above `--fail-on`; for `verify`, an object is damaged, missing, or overwritten without a \
 version left; for `probe`, S3 contradicts a verdict |
 | 4 | a hole: an object or a setting could not be read, the listing did not reach its end, or nothing is listed \
-under a prefix (`--allow-empty` allows it), or `probe` compared nothing; it outranks 3, but for `probe` |
+under a prefix (`--allow-empty` allows it), or `probe` compared nothing; \
+4 outranks 3, except for `probe` |
 
 Findings raise 3, verdicts do not. One of several targets that failed is a hole (4); if all failed, the code is 1.
 """

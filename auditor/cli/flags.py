@@ -129,7 +129,7 @@ class Flags:
             self.settings("queue", "hash")
         self.settings("accept_cost")
         self.words[BATCH] = (
-            "It can hash large and archived objects: the auditor writes manifests and jobs, and never creates a job."
+            "S3 can hash large and archived objects itself: the auditor writes manifests and jobs, but creates no job."
         )
         self.settings("batch_over", "batch_manifest", "batch_role", *CHANNELS)
         self.connection()

@@ -128,6 +128,17 @@ def test_website_is_accepted_and_an_open_object_beside_it_is_not(
     assert run(RECIPES["website run"]).returncode == 3
 
 
+@pytest.mark.slow
+def test_an_object_that_became_exposed_is_listed(run: Recipe, bucket: StubBucket, tmp_path: Path) -> None:
+    bucket.put("known.csv", b"x", acl="public-read")
+    run("auditor audit s3://my-bucket")
+    bucket.put("salaries.csv", b"x", acl="public-read")
+    run("auditor audit s3://my-bucket")
+    done = run(RECIPES["since"])
+    assert (done.returncode, done.stdout) == (0, "salaries.csv\n"), done.stderr
+    assert made(tmp_path, "exposed.csv").split() == ["key", "known.csv", "salaries.csv"]
+
+
 def test_policy_is_judged_before_it_is_put(run: Recipe, bucket: StubBucket, tmp_path: Path) -> None:
     assert run("auditor audit s3://my-bucket").returncode == 3  # nothing blocks public access
     (tmp_path / "work" / "policies").mkdir()
