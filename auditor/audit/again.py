@@ -158,7 +158,7 @@ class JudgeAgain:
                 self._write_bucket(lines, judge, part.bucket_findings())
             for count, stored in enumerate(part.objects()):
                 if not count % _AT_ONCE and self._stopped():
-                    raise RunStopped("the judging was stopped: its run folder is incomplete, start over")
+                    raise RunStopped("the judging was stopped, and its run folder is incomplete: start it again")
                 self._write(lines, judge, stored)
 
     def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
@@ -198,7 +198,7 @@ class JudgeAgain:
         if not complete:
             state = self._run.checkpoint
             resume = (last and last.resume) or Resume(
-                self._run.run_id, state.start_after if state else None, "the run that was judged again has not ended"
+                self._run.run_id, state.start_after if state else None, "the judged run has not ended"
             )
         unseen = (
             last.not_looked_at if last else not_looked_at(self._file.facts, self._target, plan.ask.acl, plan.ask.head)
@@ -225,7 +225,7 @@ class JudgeAgain:
         """Return the changes that the run counted. With another configuration nobody has counted them."""
         if self._same and last is not None:
             return last.changes
-        return Changes(why_not="judged again by other rules or settings: compare two runs by auditor diff")
+        return Changes(why_not="judged again by other rules or settings: compare the two runs with `auditor diff`")
 
     def _words(self) -> Iterator[str]:
         """Yield phrases on the things that the judging did not look at, besides those that the run did not."""
@@ -233,7 +233,7 @@ class JudgeAgain:
         yield f"changes since {self._file.now}: judged again from the facts of run {run}, without a request"
         yield from self._values.words(run)
         for rule in sorted(self._by.gone):
-            yield f"rule {visible(rule)}, which this version does not have: its findings are as that run found them"
+            yield f"rule {visible(rule)}, which this version does not have: its findings stay as that run found them"
         if changed := self._file.changed_facts():
             yield f"one state of the bucket: {', '.join(changed)} changed while the run was interrupted"
 
@@ -242,4 +242,4 @@ def _time(file: BucketFile, run: RunReader) -> datetime:
     try:
         return iso_date(file.now)
     except ValueError as error:
-        raise OutputError(f"{run.uri}/{BUCKET_FILE} is damaged (the time in it): audit again") from error
+        raise OutputError(f"{run.uri}/{BUCKET_FILE} is damaged (its time): audit again") from error

@@ -150,8 +150,8 @@ async def ask_bucket(
         facts = with_own_reading(await reader.read(region, settings.semantics or semantics))
     if facts.request_payer == "Requester" and facts.owner != facts.own_id and not settings.requester_pays:
         raise BucketError(
-            f"the bucket {facts.bucket!r} is Requester Pays and another account's: you would pay for each call,"
-            " agree with --requester-pays"
+            f"the bucket {facts.bucket!r} is a Requester Pays bucket of another account: you would pay for each call;"
+            " --requester-pays agrees to that"
         )
     return connection, facts
 
@@ -222,13 +222,13 @@ def check_budget(caller: Caller, settings: Settings, least: int) -> None:
     cost = caller.cost
     if cost is not None and cost.left < cost.least(least - 1):
         raise LimitTooLow(
-            f"--max-cost {settings.max_cost:.12g} is too little to audit anything: after the questions about the"
-            f" bucket, one object with its listing can cost {cost.least(least - 1):.6f} dollars: give more"
+            f"--max-cost {settings.max_cost:.12g} is too little to audit anything: after the calls for the"
+            f" bucket's settings, one object with its listing can cost {cost.least(least - 1):.6f} dollars: give more"
         )
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
         raise LimitTooLow(
-            f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
+            f"--max-calls {given} is too few to audit anything: the bucket's settings take {asked} calls"
             f" or more, and one object with its listing {least}: give more"
         )
 

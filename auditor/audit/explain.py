@@ -113,7 +113,7 @@ class LiveBucket:
         if markers:
             left = f": name one of its {counted(len(refs), 'version')} by --version-id" if refs else ""
             raise UsageError(f"{name.text} is deleted, its current version is a delete marker{left}")
-        raise UsageError(f"{name.text} is not there: give the whole key, exactly as it is")
+        raise UsageError(f"{name.text} does not exist: give the whole key, exactly as it is spelled")
 
     async def _listed(self, name: ObjectName, *, versions: bool) -> tuple[list[ObjectRef], int]:
         """List the key alone. Return its entries, and the number of its delete markers."""
@@ -148,7 +148,7 @@ def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
         raise UsageError(_absent(run, name, lines))
     there = [line for line in wanted if line.outcome is not Outcome.VANISHED]
     if not there:
-        raise UsageError(f"{name.text} was deleted while the run {run.run_id} read it: the run has no verdict of it")
+        raise UsageError(f"{name.text} was deleted while the run {run.run_id} read it: the run has no verdict for it")
     summary = run.summary
     unseen = summary.not_looked_at if summary is not None else ()
     if not run.complete:

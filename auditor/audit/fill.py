@@ -107,7 +107,7 @@ class FillRun(RunKind):
         self._changed = changed_facts([one.facts for one in self._file.read], facts)
         if before.state is None and not self._has_object_holes and not gained(self._file, facts):
             raise RunComplete(
-                "nothing is filled: each object was read, and the bucket answers no question that it did not answer"
+                "there is nothing to fill: each object was read, and the bucket's unread settings still cannot be read"
             )
         return facts
 

@@ -126,11 +126,11 @@ def _entries_of(store: Store, bucket: str) -> Iterator[IndexEntry]:
         yield IndexEntry(target=Target(bucket), failed=str(error))
         return
     if not runs:
-        yield IndexEntry(target=Target(bucket), failed="no run of it is complete")
+        yield IndexEntry(target=Target(bucket), failed="it has no complete run")
     for run in runs:
         try:
             found = _of_run(run)
-            failed = f"its run {run.run_id} is not there any more"
+            failed = f"its run {run.run_id} no longer exists"
         except OutputError as error:
             found, failed = None, str(error)
         yield found or IndexEntry(target=Target(bucket), failed=failed)

@@ -82,7 +82,7 @@ def check_exists(run: RunReader) -> None:
     if not run.exists:
         raise RunMissing(
             f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it ended before it"
-            " wrote anything: check --out, or start again without --resume"
+            " wrote anything: check --out, or start a new run without --resume"
         )
 
 
@@ -90,15 +90,15 @@ def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
     """Raise RunChanged unless a run was begun with this selection: it says nothing about what others would select."""
     if (filled := state.selection.get("filled")) != selection.get("filled"):
         way = (
-            "fills no run: leave out --fill"
+            "fills no run: leave --fill out"
             if filled is None
             else f"fills run {filled}: resume it with --fill and that run"
         )
         raise RunChanged(f"run {state.run} {way}")
     if state.selection != selection:
         raise RunChanged(
-            f"run {state.run} was begun with other rules, options, exceptions or trusted IDs, with or without a ledger,"
-            " or for other algorithms: resume it with the same settings, or start a new run"
+            f"run {state.run} began with other rules, options, exceptions, trusted IDs or algorithms, or with or"
+            " without a ledger: resume it with the same settings, or start a new run"
         )
 
 

@@ -134,8 +134,8 @@ async def open_security_hub(region: str | None, profile: str | None, account: st
                 raise RunError(explain("STS", failure, **fix)) from failure
         if account not in (None, caller):
             raise UsageError(
-                f"--account is {account}, and the credentials are of {caller}: Security Hub takes only findings of the"
-                " caller's account"
+                f"--account is {account}, but the credentials belong to {caller}: Security Hub takes only findings"
+                " of the caller's account"
             )
         yield SecurityHub(client, HubAccount(caller, client.region))
 

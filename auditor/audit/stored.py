@@ -54,7 +54,7 @@ class StoredPart:
             findings = self._findings.of(*name)
             yield StoredObject(line, findings, undecided[0] if undecided else None, routed[0] if routed else None)
         if not (self._findings.ended and self._undecided.ended and self._routed.ended):
-            raise OutputError(f"{self._run.uri} has lines of no object in its part {self._number}: audit again")
+            raise OutputError(f"{self._run.uri} has lines without an object in its part {self._number}: audit again")
 
 
 def stored_counts(run: RunReader) -> Tally:

@@ -32,7 +32,7 @@ from auditor.runs.tally_merge import add_tally
 
 NO_ENGINE: Final = "not known"
 """Stands for the engine of a run that has not written it yet."""
-_UNFINISHED: Final = "the process was killed, or is still at work"
+_UNFINISHED: Final = "the process was killed, or is still running"
 
 
 def page_again(run: RunReader, index: str | None = None) -> str:
@@ -79,7 +79,7 @@ def counts_so_far(run: RunReader) -> tuple[Summary, RollUps]:
         not_looked_at=not_looked_at(file.facts, target, ask.acl, ask.head),
         seconds=0.0,
         resume=Resume(run.run_id, states[-1][1].start_after if states else None, _UNFINISHED),
-        changes=Changes(why_not="the run is compared with the last one once it has ended"),
+        changes=Changes(why_not="a run is compared with the last one when it ends"),
     )
     return summary, finished_rollups(builder, summary)
 
@@ -103,4 +103,4 @@ def _prove(run: RunReader, range_id: str, state: Checkpoint) -> None:
     tally = state.tally
     counted = (tally.coverage["listed"], sum(tally.findings.values()), tally.coverage["undecided"])
     if tuple(lines.values()) != counted:
-        raise RunDamaged(f"{run.uri} is damaged (its parts do not have the lines that it counts): start a new run")
+        raise RunDamaged(f"{run.uri} is damaged (its parts lack lines that it counts): start a new run")

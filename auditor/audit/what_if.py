@@ -138,7 +138,7 @@ class WhatIfQuestion:
         others = statements_of_others(policy, self._run.bucket_name)
         if others and len(others) == len(statement_lines(policy)):
             raise UsageError(
-                f"the policy names no resource of the bucket {self._run.bucket_name}: is it another bucket's policy?"
+                f"the policy names no resource in the bucket {self._run.bucket_name}: is it another bucket's policy?"
             )
         return others
 
@@ -154,7 +154,7 @@ class WhatIfQuestion:
             if change.moves or not change.predictable:
                 self._sink(encode_line(changed_line(line.key, line.version_id, change)))
             if not counts.objects % _AT_ONCE and self._stopped():
-                raise RunStopped(f"the run {self._run.run_id} was not asked to its end: ask again")
+                raise RunStopped(f"the run {self._run.run_id} was not read to its end: run the command again")
         return WhatIf(
             run=self._run.run_id,
             target=file.target.uri,
@@ -164,7 +164,7 @@ class WhatIfQuestion:
             counts=counts,
             remarks=(
                 *(
-                    f"S3 refuses the policy: its statement {visible(name)} is of another bucket"
+                    f"S3 refuses the policy: its statement {visible(name)} names another bucket"
                     for name in self._others
                 ),
                 *self._change.remarks(file.facts),
@@ -198,9 +198,9 @@ def _holes(run: RunReader, file: BucketFile, counts: WhatIfCounts) -> Iterator[s
         yield "the run is not complete: the change may touch objects that it did not reach"
     if counts.judged_otherwise:
         others = counted(counts.judged_otherwise, "object")
-        yield f"{others} had another verdict in the run, judged by another version of the auditor: `before` is of today"
+        yield f"{others} had another verdict in the run, by another version's rules: `before` is this version's"
     if names := file.changed_facts():
-        yield f"facts of the bucket changed during the run ({', '.join(names)}): the last ones count here"
+        yield f"facts about the bucket changed during the run ({', '.join(names)}): the last ones count here"
 
 
 def _words(change: BucketChange, policy_name: str | None) -> Iterator[str]:
@@ -235,7 +235,7 @@ def read_policy(path: str) -> str:
     try:
         return checked_policy(data.decode("utf-8-sig"), f"the policy file {visible(path)}")
     except UnicodeDecodeError as error:
-        raise UsageError(f"the policy file {visible(path)} is not UTF-8: write it anew") from error
+        raise UsageError(f"the policy file {visible(path)} is not UTF-8: save it as UTF-8") from error
 
 
 def checked_policy(text: str, source: str) -> str:

@@ -43,12 +43,12 @@ def check_body(body: bytes | bytearray, limits: AnswerLimits) -> None:
     refused: it can name one text many times.
     """
     if len(body) > limits.size:
-        raise OversizedAnswer("the answer is larger than any of its kind")
+        raise OversizedAnswer("the answer is too large")
     if body[:1] in b"{[":
         if memory_of(bytes(body)) > MOST_MEMORY:
             raise OversizedAnswer("the answer takes too much memory")
     elif body.count(b"<") + body.count(b"=") > limits.tags or b"<!DOCTYPE" in body:
-        raise OversizedAnswer("the answer has more elements than any of its kind, or a document type")
+        raise OversizedAnswer("the answer has too many elements, or a document type")
 
 
 class _BoundedFile:

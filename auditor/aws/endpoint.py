@@ -76,7 +76,7 @@ def origin_of(url: str, authorization: str) -> Origin:
     """
     check_endpoint(url, "the S3 endpoint")
     if not authorization.startswith(_ALGORITHM):
-        raise UsageError("S3 wants other signatures there than those of AWS Signature Version 4: use another --engine")
+        raise UsageError("S3 needs a signature other than AWS Signature Version 4 there: use another --engine")
     _, _, region, service, _ = authorization.removeprefix(_ALGORITHM).partition(",")[0].split("/")
     return origin_at(url, region, service)
 

@@ -22,7 +22,7 @@ def warn_of_token(server: str) -> None:
     """Warn that requests with a session token go to the server. server: its scheme, host and port. A second call for
     the same server does nothing.
     """
-    log.warning("a session token goes to %s without encryption, and others may read it: use https", server)
+    log.warning("a session token is sent to %s without encryption, where others may read it: use https", server)
 
 
 def with_warning(client: Any) -> Any:

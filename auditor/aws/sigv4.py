@@ -71,7 +71,7 @@ def _encoded(text: str, safe: str = "") -> str:
     try:
         return quote(text, safe=safe)
     except UnicodeEncodeError as error:
-        raise UnsignableError("a key or a query holds a lone surrogate: it has no UTF-8, and S3 no such key") from error
+        raise UnsignableError("a key or a query holds a lone surrogate: it cannot be a key in S3") from error
 
 
 class _KeyedHash(NamedTuple):
@@ -224,4 +224,4 @@ def check_credentials(credentials: Credentials) -> None:
 
 def _check_value(name: str, value: str) -> None:
     if not _VALUE(value):
-        raise UnsignableError(f"the header {name} would hold a line break or another character that it cannot")
+        raise UnsignableError(f"the header {name} would hold a line break or another forbidden character")

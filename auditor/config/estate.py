@@ -102,10 +102,10 @@ def _check_days(exclusions: tuple[Exclusion, ...], here: str, table: str, today:
 def _account(entry: _Account, here: str, today: date | None) -> EstateAccount:
     if entry.own_credentials == (entry.role is not None):
         raise ConfigError(
-            f"{here}: name either the role to assume, or say own_credentials = true for the account of the own ones"
+            f"{here}: name the role to assume, or say own_credentials = true for the account of these credentials"
         )
     if entry.external_id is not None and entry.role is None:
-        raise ConfigError(f"{here}: external_id goes with a role: remove it")
+        raise ConfigError(f"{here}: external_id needs a role: remove it")
     _check_days(entry.exclude, here, "accounts.exclude", today)
     return EstateAccount(
         id=_checked_id(entry, here),
@@ -121,9 +121,9 @@ def _checked_id(entry: _Account, here: str) -> str:
     """Return the account's number, which the role names or, without a role, the entry."""
     named = entry.id if entry.role is None else entry.role.split(":")[4]
     if named is None:
-        raise ConfigError(f'{here}: the id is missing: write id = ".." with the 12 digits of the own account')
+        raise ConfigError(f'{here}: the id is missing: write id = ".." with the 12 digits of that account')
     if entry.id not in (None, named):
-        raise ConfigError(f"{here}: id is {entry.id}, and the role is one of account {named}: remove the id")
+        raise ConfigError(f"{here}: id is {entry.id}, and the role belongs to account {named}: remove the id")
     return named
 
 
@@ -134,5 +134,5 @@ def _restriction(entry: _Account, here: str, today: date | None) -> Restriction 
         check_day(found.until, here, today)
         return found
     if stray := min(given, default=None):
-        raise ConfigError(f"{here}: {stray} goes with include or regions: remove it, or write [[accounts.exclude]]")
+        raise ConfigError(f"{here}: {stray} belongs to include or regions: remove it, or write [[accounts.exclude]]")
     return None

@@ -48,14 +48,14 @@ def _check_keys(entry: ExceptionEntry, here: str) -> None:
     verdict that it may not cover.
     """
     if entry.hole and entry.verdict:
-        raise ConfigError(f"{here}: verdict does not go with action or code, which name a hole: write two entries")
+        raise ConfigError(f"{here}: verdict conflicts with action or code, which name a hole: write two entries")
     if entry.hole and (entry.audience or entry.grantee):
         wrong = "audience" if entry.audience else "grantee"
-        raise ConfigError(f"{here}: {wrong} does not go with action or code, which name a hole: remove it")
+        raise ConfigError(f"{here}: {wrong} conflicts with action or code, which name a hole: remove it")
     if not entry.hole and (entry.rule is None) == (entry.verdict is None):
         raise ConfigError(f"{here}: name either a rule or a verdict, or the action or code of a hole")
     if entry.grantee and entry.verdict:
-        raise ConfigError(f"{here}: grantee goes with a rule: name the audience of the verdict")
+        raise ConfigError(f"{here}: grantee needs a rule: name the audience of the verdict")
     if entry.prefix and entry.pattern:
         raise ConfigError(f'{here}: prefix and pattern exclude each other: write pattern = "PREFIX*" for a prefix')
     if entry.verdict and entry.verdict not in OPEN:

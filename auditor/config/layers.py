@@ -105,7 +105,7 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
     if settings.max_cost is not None and settings.hash:
         raise UsageError("--max-cost does not count the reads of --hash: audit without --hash, then run auditor hash")
     if settings.max_age is not None and settings.percent is not None:
-        raise UsageError("--max-age and --percent exclude each other: say by age or by share what is due")
+        raise UsageError("--max-age and --percent exclude each other: choose objects by age or by share")
     if (settings.batch_over or settings.batch_manifest) and not settings.ledger:
         raise UsageError(
             "--batch-over and --batch-manifest need a ledger to know what is hashed: add --ledger sqlite:PATH"

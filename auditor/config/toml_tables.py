@@ -59,7 +59,7 @@ def read_table(table: Any, kind: type[T], here: str) -> T:
     """
     plain = to_builtins(table)
     if _has_null(plain):  # of a configuration in JSON, where it would stand for a key that is left out
-        raise ConfigError(f"{here}: a key has null, which TOML does not know: leave the key out")
+        raise ConfigError(f"{here}: a key has null, which TOML does not have: leave the key out")
     try:
         return converted(kind, plain)
     except ValidationError as error:

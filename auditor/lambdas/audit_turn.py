@@ -79,7 +79,7 @@ class AuditTurn:
             if same_start(claim.run, self._wanted):
                 self._wanted = claim.run
             elif claim.begun:
-                log.info("run %s of an earlier start is not finished: this start continues it", claim.run)
+                log.info("run %s of an earlier start is not finished: this start resumes it", claim.run)
             return await self._guarded(claim)
         except RunTaken as other:
             with bound(run=self._run):
@@ -260,7 +260,7 @@ class AuditTurn:
         if run is None:
             error.args = (f"{self._target.uri}: {error}; begin again with the event {again}",)
         else:
-            error.args = (f"{self._target.uri}, run {run}: {error}; the next start continues it, or the event {again}",)
+            error.args = (f"{self._target.uri}, run {run}: {error}; the next start resumes it, or the event {again}",)
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:

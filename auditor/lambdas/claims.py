@@ -152,7 +152,7 @@ class Claims:
             now, holder = self._clock(), value.get("holder") or {}
             until, mine = float(holder.get("until", 0.0)), holder.get("request") == self.request
             if until > now and not (mine and holder.get("run") == run):
-                raise RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to that")
+                raise RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to the other")
             working = at_work or bool(holder.get("at_work"))
             kept = mine and bool(holder.get("passed")) and working == bool(holder.get("at_work"))
             if kept and until > now + seconds + AFTER_DEADLINE:
@@ -174,12 +174,12 @@ class Claims:
                 f"run {run} has the bucket, until {seconds_in_utc(datetime.fromtimestamp(until, UTC))} at the latest"
             )
         if not (follows and passed):
-            raise RunTaken(f"run {run} is under way in another process: this one leaves the run to it")
+            raise RunTaken(f"run {run} is under way in another process: this one leaves the run to the other")
 
     def _chosen(self, newest: Mapping[str, Any], wanted: str, follows: bool, now: float) -> Claim:
         run, ended = str(newest.get("run", "")), bool(newest.get("ended"))
         if follows and self._hop and run > wanted:
-            raise RunGivenUp(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
+            raise RunGivenUp(f"run {wanted} was given up for the newer run {run}: this one stops")
         if self._hop and run and run < wanted:  # a start that waited for its turn: no hop has begun its run
             follows = False
         if ended and (run == wanted or (same_start(run, wanted) and not follows)):

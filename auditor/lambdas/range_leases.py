@@ -80,11 +80,11 @@ class RangeLeases:
             others = [one for one in self._live() if one.token != mine.token]
             before = [one for one in others if one.range_id == range_id]
             if alive := [one.until for one in before if one.attempt != digest]:
-                raise _busy(f"a function that began before the redrive may be at work on range {range_id}", max(alive))
+                raise _busy(f"a function that began before the redrive may be working on range {range_id}", max(alive))
             ends = {one.range_id: one.until for one in others if one.range_id != range_id}
             if len(ends) >= at_once:
                 raise _busy(
-                    f"range {range_id} waits, because functions may be at work on {len(ends)} others, of {at_once}",
+                    f"range {range_id} waits, because functions may be working on {len(ends)} others, of {at_once}",
                     min(ends.values()),
                 )
         except BaseException:

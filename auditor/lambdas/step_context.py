@@ -46,4 +46,4 @@ class StepContext(Struct, frozen=True, kw_only=True):
         except RunTaken:
             raise
         except OutputError as error:  # many invocations keep it at once, and one is enough
-            log.warning("the claim on the bucket is kept by others: %s", error)
+            log.warning("others hold the claim on the bucket: %s", error)

@@ -290,7 +290,7 @@ class Turns:
                 log.error("%s is not handed on: %s", named, error)
                 raise RunError(
                     f"the {self._work.noun} of {named} is not handed on: {error};"
-                    f" {'the next start continues it, or' if audits else 'it continues with'} the event {again}"
+                    f" {'the next start resumes it, or' if audits else 'resume it with'} the event {again}"
                 ) from error
             if machine is None:
                 log.info(

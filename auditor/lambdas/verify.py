@@ -61,7 +61,7 @@ class VerifyFunction:
                 if not isinstance(error, RunTaken):
                     again = restart_event(invocation.given, target, None)
                     named = f"the verification of {target.uri}, {verification.verify_id}"
-                    error.args = (f"{named}: {error}; what it did not read is read with the event {again}",)
+                    error.args = (f"{named}: {error}; to read the rest, send the event {again}",)
                 raise
             log.info("%s", outcome_sentence(summary))
             if context.successor is not None and bool(stop) and not summary.complete:

@@ -17,7 +17,7 @@ NOT_GIVEN: Final = Skipped("it is not given")
 """The default of each bucket fact, for a Python program that makes BucketFacts without this fact. The fact then counts
 as not asked for."""
 
-NOT_OURS: Final = Skipped("another account owns the bucket, and no call tells its number")
+NOT_OURS: Final = Skipped("another account owns the bucket, and no call returns its number")
 """Stands for the number of the bucket's account, if the caller belongs to another account and so cannot find out."""
 
 
@@ -219,7 +219,7 @@ class BucketFacts(Struct, frozen=True, kw_only=True):
         encryption.
         """
         if isinstance(self.encryption, Unread) and self.semantics is not Semantics.AWS:
-            return Skipped("this server does not tell a default encryption")
+            return Skipped("this server does not report a default encryption")
         return self.encryption
 
     @property

@@ -47,7 +47,7 @@ class ExceptionEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """Grantee of the findings: a canonical ID, or the URI of a group."""
     audience: Text | None = None
     """The widest audience that the entry covers, in the form of Audience.text."""
-    id: Annotated[str, form("write at most 64 letters, digits, '.', '_' and '-', no sign first", _ID)] = ""
+    id: Annotated[str, form("write at most 64 letters, digits, '.', '_' and '-', a letter or digit first", _ID)] = ""
     """The ID given in auditor.toml; "" if none is given. The property `name` then makes one."""
 
     @property

@@ -76,7 +76,7 @@ def check_bucket_name(bucket: str) -> str:
 def _fault_of(bucket: str) -> str:
     """Return why S3 allows no bucket of this name (S3 User Guide, "General purpose bucket naming rules")."""
     if not 3 <= len(bucket) <= 255:
-        return f"it has {counted(len(bucket), 'character')}, and a name has 3 to 63"
+        return f"it has {counted(len(bucket), 'character')}, and a bucket name has 3 to 63"
     if odd := _NOT_IN_NAMES.search(bucket):
         return f"{odd[0]!r} is in no name"
     return "two dots follow each other" if ".." in bucket else "a name begins and ends with a letter or a digit"
@@ -142,7 +142,7 @@ def _of_url(url: str) -> tuple[str, str]:
         return (found["bucket"], path) if found["bucket"] else (named, rest)
     server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     hint = "" if found else f", and --endpoint-url {server[:100]} if this is a server of S3"
-    raise UsageError(f"{server[:100]!r} and what follows is not an S3 URI: write s3://BUCKET/PREFIX{hint}")
+    raise UsageError(f"a URL that begins with {server[:100]!r} is not an S3 URI: write s3://BUCKET/PREFIX{hint}")
 
 
 BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")

@@ -50,7 +50,7 @@ def check_entry(text: str) -> None:
     if WILDCARD.search(text):
         raise ValueError("an entry has no wildcard: name the account or each principal")
     if text in PUBLIC_GROUPS:
-        raise ValueError("a public group is everyone, whom no entry trusts")
+        raise ValueError("a public group is everyone, and no entry can trust everyone")
     if text.startswith("arn:"):
         if not _ARN.fullmatch(text) or not text.isprintable():
             raise ValueError("an ARN has six parts: arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE")
@@ -64,7 +64,7 @@ def check_entry(text: str) -> None:
 def _check_name(text: str) -> None:
     """Raise ValueError for a text that has no form of an entry. text: neither an ARN nor a network."""
     if re.search(r"\s", text) or not text.isprintable():
-        raise ValueError("only an ARN may have a blank: write commas between entries")
+        raise ValueError("only an ARN may contain a space: write commas between entries")
     if re.fullmatch(r"[0-9]{4}-[0-9]{4}-[0-9]{4}", text):
         raise ValueError("write an account's 12 digits without hyphens")
     if text.startswith(("vpc-", "vpce-")) and not _PLACE.fullmatch(text):

@@ -28,7 +28,7 @@ from auditor.text import counted, visible
 
 T = TypeVar("T")
 _SUMMARY: Final = "summary.json"
-_GO_ON: Final = "the run has not ended: continue it with --resume"
+_GO_ON: Final = "the run has not ended: resume it with --resume"
 Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 

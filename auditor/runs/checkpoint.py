@@ -62,7 +62,7 @@ class Checkpoint(RunFile, frozen=True, kw_only=True, omit_defaults=True):
 
     def check(self) -> None:
         if any(number >= self.next_part for number in self.skipped_parts):
-            raise JsonError("has a part that is not behind", "void")
+            raise JsonError("has a part out of order", "void")
         self.tally.check()
 
 

@@ -41,5 +41,5 @@ def delete_outdated(store: Store, bucket: str) -> int:
         outdated = (path for at, path in renewal_files(store, bucket, "") if at < before)
         return sum(1 for _ in in_order((partial(store.delete, path) for path in islice(outdated, MOST)), _AT_ONCE))
     except OutputError as error:
-        log.warning("outdated renewals of the bucket %s stay: %s", bucket, visible(str(error)))
+        log.warning("outdated renewals of the bucket %s were not all deleted: %s", bucket, visible(str(error)))
         return 0

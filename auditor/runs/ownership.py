@@ -105,7 +105,7 @@ class ClaimedRun:
             if data is None or parsed(data, self._uri, Checkpoint, self._run_id) != loaded:
                 raise _taken(self._uri)
         if loaded is not None and loaded.writer is not None:
-            log.warning("%s names a writer that did not end: this process continues, and that one stops", self._uri)
+            log.warning("%s names a writer that did not end: this process takes over, and that one stops", self._uri)
             skipped = (*loaded.skipped_parts, loaded.next_part)
             first = replace(first, skipped_parts=skipped, next_part=loaded.next_part + 1)
         self.put_checkpoint(first)
@@ -170,8 +170,8 @@ def writer_of(store: Store, bucket: str, run_id: str, range_id: str) -> RunWrite
         return LockedRun(store, bucket, run_id, range_id)
     if isinstance(store, ConditionalStore):
         return ClaimedRun(store, bucket, run_id, range_id)
-    raise TypeError(f"{store!r} neither locks nor writes on conditions")
+    raise TypeError(f"{store!r} has neither locks nor conditional writes")
 
 
 def _taken(uri: str) -> RunTaken:
-    return RunTaken(f"{uri} is written by another process: this one leaves the run to it, and counts nothing")
+    return RunTaken(f"{uri} is being written by another process: this one stops, and counts nothing")

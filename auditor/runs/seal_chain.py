@@ -35,7 +35,7 @@ class SealChain:
         """Follow the chain to earlier runs. Return the IDs of the runs that match their digests in it."""
         found: list[str] = []
         if seal.previous is not None and not _is_earlier(seal.previous.run, self._run.run_id):
-            self.faults.append(f"{SEAL} names a previous run that is no earlier run")
+            self.faults.append(f"{SEAL} names a previous run that is not earlier")
         for link, data in self._links(seal):
             if link.sha256 is None:
                 break

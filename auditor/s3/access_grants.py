@@ -108,5 +108,5 @@ def _grant(action: str, entry: Reply) -> AccessGrant:
     if not _ID.fullmatch(found.id) or not found.grantee or any(len(text) > _LONGEST for text in texts):
         raise CallFailed(action, "Malformed", 200, "a grant has no valid ID or grantee")
     if not found.scope.startswith(SCHEME):
-        raise CallFailed(action, "Malformed", 200, "the scope of a grant is no path of S3")
+        raise CallFailed(action, "Malformed", 200, "the scope of a grant is not an S3 path")
     return found

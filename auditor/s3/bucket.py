@@ -57,7 +57,7 @@ _CERTIFICATES: Final = {
     "certificate is not yet valid": "that is not valid yet: set this machine's clock, or wait",
     "mismatch, certificate": "of another host: check the host's name in --endpoint-url",
     "doesn't match": "of another host: check the host's name in --endpoint-url",
-    "certificate verify failed": "that is not trusted: name that of its issuer by AWS_CA_BUNDLE",
+    "certificate verify failed": "that is not trusted: name its issuer's certificate in AWS_CA_BUNDLE",
 }
 """The ends of sentences by the words in an error of TLS, the most special words first."""
 

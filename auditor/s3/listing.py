@@ -166,7 +166,7 @@ async def ask_page(
     _check_keys(page.delete_markers, query, where, twice=True)
     for ref in page.refs:
         if ref.size not in _SIZES:
-            raise _refused(where, ref.key, f"with {ref.size} bytes, which no object has")
+            raise _refused(where, ref.key, f"with {ref.size} bytes, and no object has so many")
     return page
 
 
@@ -180,7 +180,7 @@ def _check_keys(keys: Iterable[str], query: ListQuery, where: str, *, twice: boo
     prefix, before = query.prefix, ""
     for key in keys:
         if 4 * len(key) > LONGEST_KEY and (size := len(key.encode("utf-8", "surrogatepass"))) > LONGEST_KEY:
-            raise _refused(where, f"{key[:_SHOWN]}..", f"a key of {size:,} bytes where {LONGEST_KEY:,} are the most")
+            raise _refused(where, f"{key[:_SHOWN]}..", f"a key of {size:,} bytes: the limit is {LONGEST_KEY:,}")
         if not key.startswith(prefix):
             raise _refused(where, key, "which does not begin with the prefix that was asked for")
         if key < before or (key == before and not twice):

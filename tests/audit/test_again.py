@@ -284,13 +284,13 @@ async def test_wrong_settings(stub: StubServer, plain: StubBucket, tmp_path: Pat
     assert (done.returncode, "bucket.json is damaged" in done.stderr) == (1, True)
 
 
-async def test_a_part_with_lines_of_no_object(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+async def test_a_part_with_lines_without_an_object(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     result = await audit(stub, tmp_path)
     file = result.folder / "objects" / "part-00000-00000.jsonl.gz"
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     file.write_bytes(gzip.compress(b"".join(lines[1:])))
     done = offline("judge", result.folder)
-    assert (done.returncode, "lines of no object" in done.stderr) == (1, True)
+    assert (done.returncode, "lines without an object" in done.stderr) == (1, True)
 
 
 async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp_path: Path, moto_url: str) -> None:

@@ -144,7 +144,7 @@ async def test_a_run_without_a_hole_is_left(stub: StubServer, bucket: StubBucket
     bucket.put("k", b"x")
     before = await audit(stub, tmp_path)
     assert not has_holes(reader(tmp_path, before))
-    with pytest.raises(RunComplete, match="nothing is filled"):
+    with pytest.raises(RunComplete, match="there is nothing to fill"):
         await fill(stub, tmp_path, before)
     assert latest(tmp_path) == {"": before.summary["run"]}
     assert len(list((tmp_path / f"bucket={BUCKET}").glob("run=*"))) == 1

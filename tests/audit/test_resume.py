@@ -78,9 +78,7 @@ def test_another_target_is_refused(store: LocalStore, other: Target) -> None:
 @pytest.mark.parametrize("change", [{"rules": {}}, {"trusted": ["a"]}, {"algorithms": ["md5"]}])
 def test_another_selection_is_refused(store: LocalStore, change: dict[str, Any]) -> None:
     begin(store)
-    with pytest.raises(
-        RunChanged, match=f"^run {RUN} was begun with other rules.*, or for other algorithms: resume it"
-    ):
+    with pytest.raises(RunChanged, match=f"^run {RUN} began with other rules.* or algorithms.*: resume it"):
         checkpoint(store, RUN, BUCKET, SELECTION | change)
 
 

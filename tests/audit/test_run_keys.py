@@ -155,7 +155,7 @@ async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: di
     run = Divided(stub, tmp_path)
     await run.begin(2)
     run.settings = replace(run.settings, key_policies=True)
-    with pytest.raises(RunChanged, match="was begun without --key-policies: leave it out"):
+    with pytest.raises(RunChanged, match="was begun without --key-policies: leave that out"):
         await run.audit("00001")
     with pytest.raises(RunChanged, match="was begun without --key-policies"):
         await run.begin(2, run.run_id)

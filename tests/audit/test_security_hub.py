@@ -198,7 +198,7 @@ def test_a_hub_that_cannot_be_used_is_one_sentence(hub: HubWorld) -> None:
     hub.disabled = True
     with pytest.raises(RunError, match=f"account {ACCOUNT} in us-east-1 is not enabled"):
         send(exposed("s/a"))
-    with pytest.raises(UsageError, match="credentials are of"):
+    with pytest.raises(UsageError, match="credentials belong to"):
         send(exposed("s/a"), account="999999999999")
 
 

@@ -37,7 +37,7 @@ def test_one_warning_for_a_server(
         assert code in (0, 3)
         said = [entry for entry in caplog.records if entry.levelno >= logging.WARNING and "token" in entry.getMessage()]
         assert len(said) == warnings
-        assert all(f"a session token goes to {url} without encryption" in entry.getMessage() for entry in said)
+        assert all(f"a session token is sent to {url} without encryption" in entry.getMessage() for entry in said)
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def test_buckets_of_a_lost_account_are_named_from_the_last_start(run: Run, serve
     assert code == 4
     assert "7 buckets in 2 accounts = 5 audited + 0 excluded + 2 holes; 1 of the accounts is a hole" in out
     found = report()
-    assert sentence(found, "bb1") == f"its account is a hole; it is known from the start {first}"
+    assert sentence(found, "bb1") == f"its account could not be listed; the bucket is known from the start {first}"
     assert found["notes"] == [f"new since the start {first}: aa6", f"not listed any more since the start {first}: aa5"]
 
 
@@ -276,7 +276,7 @@ def test_own_credentials_of_another_account_than_said(run: Run, server: Accounts
     server.give(OWN, "own-1")
     code, _, err = run("audit", "--estate", "estate.toml", "--only", "O02")
     assert code == 4
-    assert f"the own credentials are those of account {OWN}" in err
+    assert f"these credentials belong to account {OWN}" in err
     assert not [call for _, call in server.seen if call.operation != "GetCallerIdentity"]
 
 
@@ -291,7 +291,7 @@ def test_refused_sts_is_named_beside_a_refused_listing(
 ) -> None:
     stub.world.odd = {"ListBuckets": Odd.DENIED, "GetCallerIdentity": Odd.DENIED}
     assert main(["audit", "--all-buckets", "--out", str(tmp_path), "--endpoint-url", stub.url]) == 4
-    assert "its number is not known either (GetCallerIdentity: AccessDenied)" in capsys.readouterr().out
+    assert "its account number is not known either (GetCallerIdentity: AccessDenied)" in capsys.readouterr().out
 
 
 def test_bucket_name_that_two_accounts_list_is_a_hole(run: Run, server: AccountsServer) -> None:
@@ -337,7 +337,7 @@ def test_resumed_start_with_other_rules_calls_nothing_clean(run: Run, server: Ac
     code, out, _ = run("audit", "--estate", file, "--only", "E01", "--resume", report()["estate"])
     assert code == 4
     assert "2 buckets in 1 account = 0 audited + 0 excluded + 2 holes\n" in out
-    assert "was begun with other rules" in sentence(report(), "bb1")
+    assert "began with other rules" in sentence(report(), "bb1")
 
 
 @pytest.mark.parametrize(

@@ -104,16 +104,20 @@ def said(run: Run, code: int, *arguments: str) -> str:
 
 def test_a_key_that_is_not_there(run: Run, stub: StubServer) -> None:
     stub.put("audited", "ab")
-    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, exactly as it is"
-    assert "s3://audited/\\x1b[2J is not there" in said(run, 2, "s3://audited/\x1b[2J")
+    assert (
+        said(run, 2, "s3://audited/a") == "s3://audited/a does not exist: give the whole key, exactly as it is spelled"
+    )
+    assert "s3://audited/\\x1b[2J does not exist" in said(run, 2, "s3://audited/\x1b[2J")
     stub.world.buckets["audited"].odd["ListObjectVersions"] = Odd.DENIED
-    assert said(run, 2, "s3://audited/a") == "s3://audited/a is not there: give the whole key, exactly as it is"
+    assert (
+        said(run, 2, "s3://audited/a") == "s3://audited/a does not exist: give the whole key, exactly as it is spelled"
+    )
 
 
 def test_the_others_are_explained_all_the_same(run: Run, stub: StubServer) -> None:
     stub.put("audited", "a")
     code, out, err = run("explain", "s3://audited/none", "s3://audited/a")
-    assert (code, "s3://audited/a is private" in out, "s3://audited/none is not there" in err) == (2, True, True)
+    assert (code, "s3://audited/a is private" in out, "s3://audited/none does not exist" in err) == (2, True, True)
 
 
 def test_a_delete_marker(run: Run, stub: StubServer) -> None:
@@ -148,7 +152,7 @@ def test_vanished(run: Run, stub: StubServer) -> None:
 def test_a_run_that_lacks_the_key(run: Run, stub: StubServer) -> None:
     stub.put("audited", "b/1")
     whole = audited(run)
-    assert "did not exist then" in said(run, 2, "s3://audited/a", "--run", whole)
+    assert "the key did not exist then" in said(run, 2, "s3://audited/a", "--run", whole)
     assert "lists no versions" in said(run, 2, "s3://audited/b/1", "--run", whole, "--version-id", "v1")
     _, out, _ = run("audit", "s3://audited/b/", "--stop-at", "b/5", "--format", "json")
     part = json.loads(out)["run"]

@@ -398,7 +398,7 @@ def test_a_prefix_and_a_range_of_keys(write: Write, stub: StubServer) -> None:
         stub.put("audited", key, grants=(FULL, TO_STRANGER))
     kit = write("s3://audited/a", code=4)
     assert statements()[0]["Resource"] == resource("a/*")
-    assert "the run looked at a part of the bucket only: audit the whole bucket" in kit["readiness"]["now"]["unknown"]
+    assert "the run covered only a part of the bucket: audit the whole bucket" in kit["readiness"]["now"]["unknown"]
     Path("kit").rename("first")
     write("--start-after", "a/1", "--stop-at", "a/3", code=4)
     assert statements()[0]["Resource"] == resource("a/2", "a/3")
@@ -619,7 +619,7 @@ def test_runs_without_the_facts(
 ) -> None:
     for number in range(1500):
         stub.put("audited", f"{number:04}")
-    assert "is not complete: a kit would not know" in said(
+    assert "is not complete: a kit would lack" in said(
         capfd, 2, audited("--max-calls", "100", "--only", "O02"), "--out", "kit"
     )
     assert "read no ACLs (no selected rule needs it)" in said(capfd, 2, audited("--only", "E01"), "--out", "kit")

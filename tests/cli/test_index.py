@@ -160,7 +160,7 @@ def test_run_that_is_gone_or_damaged_is_a_hole_of_the_index(run: Run, tmp_path: 
     assert run("report", "runs")[0] == 0
     page = (tmp_path / "runs" / "index.html").read_text()
     assert "latest.json is damaged" in page
-    assert "is not there any more" in page
+    assert "no longer exists" in page
     assert "No target was audited." in page
 
 
@@ -185,7 +185,7 @@ def test_bucket_without_a_complete_run_is_a_hole_of_the_index(run: Run, stub: St
     assert run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs")[0] == 4
     assert run("report", "runs")[0] == 0
     page = (tmp_path / "runs" / "index.html").read_text()
-    assert "no run of it is complete" in page
+    assert "it has no complete run" in page
     assert "1 not audited" in page
 
 

@@ -191,12 +191,12 @@ def test_a_policy_of_another_bucket(ask: Ask, stub: StubServer) -> None:
     stub.put("audited", "www/a")
     other = POLICY.replace("audited", "another")
     Path("other.json").write_text(other)
-    assert "names no resource of the bucket audited" in said(ask, 2, "--policy", "other.json")
+    assert "names no resource in the bucket audited" in said(ask, 2, "--policy", "other.json")
     both = json.loads(POLICY)
     both["Statement"].append({**both["Statement"][0], "Sid": "Other", "Resource": "arn:aws:s3:::another/*"})
     Path("both.json").write_text(json.dumps(both))
     assert answer(ask, 3, "--policy", "both.json")["remarks"][0] == (
-        "S3 refuses the policy: its statement Other is of another bucket"
+        "S3 refuses the policy: its statement Other names another bucket"
     )
 
 
@@ -225,7 +225,7 @@ def test_stopped_in_the_middle(ask: Ask, stub: StubServer) -> None:
     (summary,) = Path("auditor-runs").rglob("summary.json")
     with open_run(summary.parent) as run:
         question = WhatIfQuestion(run, BucketChange(policy=""), stopped=lambda: True)
-        with pytest.raises(RunStopped, match="was not asked to its end"):
+        with pytest.raises(RunStopped, match="was not read to its end"):
             question.answer()
         seen = question.snapshot()
         assert (seen.objects, seen.expected) == (1024, 1100)

@@ -111,7 +111,7 @@ def test_a_certificate_that_is_not_trusted_is_named(run: Run, tmp_path: Path, en
         code, _, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
     assert code == 1
     assert last(err) == (
-        f"auditor: {url} has a certificate that is not trusted: name that of its issuer by AWS_CA_BUNDLE"
+        f"auditor: {url} has a certificate that is not trusted: name its issuer's certificate in AWS_CA_BUNDLE"
     )
 
 

@@ -116,14 +116,17 @@ def read_one(**changes: Any) -> ExceptionEntry:
         ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
         ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
         ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
-        ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee goes with a rule: name the audience"),
-        ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict does not go with action or code"),
-        ({"code": "AccessDenied", "audience": "anyone"}, "audience does not go with action or code"),
+        ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee needs a rule: name the audience"),
+        ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict conflicts with action or code"),
+        ({"code": "AccessDenied", "audience": "anyone"}, "audience conflicts with action or code"),
         ({"prefix": "a", "pattern": "a*"}, "prefix and pattern exclude each other"),
         ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
         ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
         ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
-        ({"id": "a b"}, "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', no sign first"),
+        (
+            {"id": "a b"},
+            "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', a letter or digit first",
+        ),
         ({"id": ""}, "id is not a text that is not empty: write at most 64 letters"),
         ({"verdict": "open"}, "verdict is 'open': use exposed, shared, masked"),
         ({"bucket": "s3://site"}, "bucket has a wrong value: write its name, without s3:// and prefix"),
@@ -222,5 +225,5 @@ def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects(
 def test_a_key_without_a_value_in_a_stored_configuration_is_refused() -> None:
     """bucket.json is JSON: null would stand for a key that is left out, and the exception for more objects."""
     entry = {"rule": "O02", "owner": "me", "reason": "a site", "until": "2999-12-31", "prefix": None}
-    with pytest.raises(ConfigError, match="has null, which TOML does not know: leave the key out"):
+    with pytest.raises(ConfigError, match="has null, which TOML does not have: leave the key out"):
         read({"exceptions": [entry]}, "bucket.json")

@@ -299,7 +299,7 @@ async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
         before = len(filled.calls)
         redriven = step(plan, "range", range="00001", at_once=2, attempt="first, redrive 1")
         valid("audit-event", redriven)
-        with pytest.raises(RunTaken, match="may be at work on range 00001"):
+        with pytest.raises(RunTaken, match="may be working on range 00001"):
             await service.handle(redriven, account.around())
         assert len(filled.calls) == before
         assert account.messages == []

@@ -128,7 +128,7 @@ async def test_hop_that_is_delivered_twice(service: AuditFunction, server: Accou
     (event,) = account.events
     account.events.clear()
     late = await service.handle(EVENT, account.around(request="one"))
-    assert (late["runs"], "has come to hop 1" in late["left"][0]) == ([], True)
+    assert (late["runs"], "has reached hop 1" in late["left"][0]) == ([], True)
     answers = await asyncio.gather(*(service.handle(event, account.around(request="hop")) for _ in range(2)))
     check(account, tmp_path)
     assert len([answer for answer in answers if "left" in answer]) == 1
@@ -236,7 +236,7 @@ def test_claim_of_a_start_goes_from_hop_to_hop(tmp_path: Path) -> None:
     with pytest.raises(StartBusy):
         claims(tmp_path, clock).take(DUPLICATE, follows=False, seconds=100.0)
     first.give_back(START, passed=True)
-    with pytest.raises(RunTaken, match="has come to hop 1"):
+    with pytest.raises(RunTaken, match="has reached hop 1"):
         claims(tmp_path, clock).take(DUPLICATE, follows=False, seconds=100.0)
     second = claims(tmp_path, clock, hop=1, request="two")
     assert second.take(START, follows=True, seconds=100.0) == StartClaim(START)

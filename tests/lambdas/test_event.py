@@ -104,7 +104,7 @@ def test_an_event_wins_over_the_environment() -> None:
         ({"bucket": "s3://x"}, "the event's bucket is 's3://x': give the name alone, and what its keys begin with as"),
         ({"bucket": "my-bucket/p"}, "the event's bucket is 'my-bucket/p': give the name alone"),
         ({"bucket": "arn:aws:s3:::my-bucket"}, "the event's bucket is 'arn:aws:s3:::my-bucket': give the name alone"),
-        ({"bucket": "b" * 5_000_000}, "(it has 5,000,000 characters, and a name has 3 to 63)"),
+        ({"bucket": "b" * 5_000_000}, "(it has 5,000,000 characters, and a bucket name has 3 to 63)"),
         ({"bucket": "my-bucket", "prefix": "p" * 5_000_000}, "no key has more than 1,024: shorten it"),
         ({"bucket": "my-bucket", "start_after": "p" * 5_000_000}, "no key has more than 1,024: shorten it"),
         ({"bucket": "bbb", "prefix": ["p"]}, "prefix"),

@@ -52,7 +52,7 @@ def take(leases: RangeLeases, range_id: str, attempt: str = "first", at_once: in
 def test_a_redriven_range_waits_for_the_function_that_may_be_alive(leases: RangeLeases, clock: Clock) -> None:
     take(leases, "00001")
     clock.now += DEADLINE
-    with pytest.raises(RunTaken, match="before the redrive may be at work on range 00001, until 2027-01-15T08:15:05Z"):
+    with pytest.raises(RunTaken, match="before the redrive may be working on range 00001, until 2027-01-15T08:15:05Z"):
         take(leases, "00001", "redriven")
     clock.now += AFTER_DEADLINE
     take(leases, "00001", "redriven")
@@ -79,7 +79,7 @@ def test_the_retry_of_an_attempt_takes_the_place_of_a_killed_function(leases: Ra
 def test_no_more_ranges_than_at_once_have_leases(leases: RangeLeases, clock: Clock) -> None:
     first = take(leases, "00001")
     take(leases, "00002")
-    with pytest.raises(RunTaken, match="range 00003 waits, because functions may be at work on 2 others, of 2"):
+    with pytest.raises(RunTaken, match="range 00003 waits, because functions may be working on 2 others, of 2"):
         take(leases, "00003", "redriven")
     leases.give_back(first)
     take(leases, "00003", "redriven")

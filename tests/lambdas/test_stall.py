@@ -142,7 +142,7 @@ async def test_first_of_three_buckets_is_silent_and_the_others_are_audited_all_t
 
 
 async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubServer, tmp_path: Path) -> None:
-    """Lambda refuses the hand-over. The failure names bucket, run and event; the next start goes on with the run."""
+    """Lambda refuses the hand-over. The failure names bucket, run and event; the next start resumes the run."""
     fill(stub, "audited")
 
     class Refused(Account):

@@ -50,7 +50,7 @@ async def test_event_that_comes_four_times_makes_one_run(
     assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS)
     assert runs(tmp_path) == [summary["run"]]
     left = [sentence for answer in answers for sentence in answer.get("left", [])]
-    assert [sentence.rpartition(": ")[2] for sentence in left] == ["this one leaves the run to it"] * 2 + [
+    assert [sentence.rpartition(": ")[2] for sentence in left] == ["this one leaves the run to the other"] * 2 + [
         "there is nothing to resume"
     ]
     assert stub.count("GetObjectAcl") == OBJECTS
@@ -292,7 +292,7 @@ async def test_hop_under_other_rules_ends_the_run_with_a_sentence_and_begins_ane
     assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS)
     assert audited(tmp_path, summary["run"]) == [f"{number:03}" for number in range(OBJECTS)]
     (warning,) = [line["message"] for line in lines if line["level"] == "WARNING"]
-    assert f"run {run} ends unfinished, and a new run begins: run {run} was begun with other rules" in warning
+    assert f"run {run} ends unfinished, and a new run begins: run {run} began with other rules" in warning
     again = await newer.handle(event, me.around())
     assert again["runs"] == []
     assert runs(tmp_path) == sorted([run, summary["run"]])
@@ -306,7 +306,7 @@ async def test_run_stays_the_newest_when_the_next_night_fails_before_it_goes_on(
     me, service, run = await first_hop(stub, tmp_path)
     Claims(LocalStore(tmp_path), Target("audited"), 1).take(run, follows=True, seconds=-10.0)  # that hop was killed
     stub.faults = [ACCESS_DENIED]
-    with pytest.raises(RunError, match=f"s3://audited, run {run}: .* continues it"):
+    with pytest.raises(RunError, match=f"s3://audited, run {run}: .* the next start resumes it"):
         await service.handle({}, me.around())
     stub.faults = []
     (summary,) = (await service.handle({}, me.around()))["runs"]

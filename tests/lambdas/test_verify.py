@@ -257,7 +257,7 @@ async def test_event_of_a_failed_verification_reads_what_it_did_not(
     (summary,) = (await service().handle({"bucket": BUCKET, "max_age": "90d"}, account.around()))["runs"]
     (tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}" / "state-00000.json").write_text("{")
     with pytest.raises(
-        RunError, match=f"verification of s3://{BUCKET}, .* damaged: .*; what it did not read"
+        RunError, match=f"verification of s3://{BUCKET}, .* damaged: .*; to read the rest, send the event"
     ) as failed:
         await service().handle(account.events[0], account.around())
     stub.faults = []

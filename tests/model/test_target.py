@@ -58,7 +58,7 @@ def test_odd_key_as_prefix_comes_back_in_the_uri(kind: str) -> None:
         ("my-bucket/a/", "'my-bucket/a/' is not an S3 URI: write s3://my-bucket/a/$"),
         ("arn:aws:s3:eu-west-1:111122223333:accesspoint/a", "not an S3 URI: write s3://BUCKET"),
         ("arn:aws:iam::111122223333:role/a", "not an S3 URI: write s3://BUCKET"),
-        ("s3://ok", r"'ok' is not a bucket name \(it has 2 characters, and a name has 3 to 63\)"),
+        ("s3://ok", r"'ok' is not a bucket name \(it has 2 characters, and a bucket name has 3 to 63\)"),
         ("s3://a b", "' ' is in no name"),
         ("s3://my_bucket.", "a name begins and ends with a letter or a digit"),
         ("s3:/my-bucket", "not an S3 URI"),
@@ -89,7 +89,7 @@ def test_uri_that_means_nothing_is_refused_and_named(uri: str, words: str) -> No
         ("https://user:secret@s3.example/my-bucket", "and --endpoint-url https://s3.example if"),
         (
             "https://my-bucket.s3.amazonaws.com/a?X-Amz-Signature=secret",
-            "'https://my-bucket.s3.amazonaws.com' and what",
+            "a URL that begins with 'https://my-bucket.s3.amazonaws.com' is not",
         ),
         ("https://s3.amazonaws.com.evil.example/my-bucket", "is not an S3 URI"),
         ("https://[", "is not a URL"),

@@ -174,7 +174,7 @@ def test_empty_run_is_complete_and_fails_nothing() -> None:
 
 
 def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
-    words = "account of the bucket's owner: another account owns the bucket, and no call tells its number"
+    words = "account of the bucket's owner: another account owns the bucket, and no call returns its number"
     assert words in not_looked_at(facts(own_id="b1" * 32), target())
     assert words not in not_looked_at(facts(), target())
 

@@ -312,7 +312,7 @@ def test_hostile_names_in_the_seal_are_no_paths(run: Path) -> None:
     assert "parts.json names no part's file" in faults(run)
     for name in ("../../x", "20260230T030405Z-0a1b2c", RUN, "20270102T030405Z-0a1b2c"):
         edit_seal(run, partial(link_to, name))
-        assert "parts.json names a previous run that is no earlier run" in faults(run)
+        assert "parts.json names a previous run that is not earlier" in faults(run)
 
 
 @pytest.mark.parametrize("damage", [b'{"key":"k005", no JSON}', b'{"key":"k005"}', b'{"key":"k005","outcome":"good"}'])

@@ -83,7 +83,7 @@ def test_failure_fails_no_run_and_is_said(
     complete(store, "whole", NOON)
     monkeypatch.setattr(LocalStore, "delete", refused)
     assert delete_outdated(store, BUCKET) == 0
-    assert f"outdated renewals of the bucket {BUCKET} stay: the disk is read-only" in caplog.text
+    assert f"outdated renewals of the bucket {BUCKET} were not all deleted: the disk is read-only" in caplog.text
 
 
 async def test_a_night_that_keeps_facts_deletes_what_the_one_before_took_in(

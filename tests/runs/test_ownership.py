@@ -111,7 +111,7 @@ def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(s
     one, two = start(), start()
     one.folder.prepare()
     one.write(17)
-    with pytest.raises(RunTaken, match=r"s3://results/runs/.*state\.json is written by another process"):
+    with pytest.raises(RunTaken, match=r"s3://results/runs/.*state\.json is being written by another process"):
         two.folder.prepare()
     two.folder.close()
     one.write(len(KEYS))
@@ -168,7 +168,7 @@ def test_a_late_claim_takes_the_run_and_the_writer_before_stops_at_its_next_chec
     with logged() as lines:
         two.folder.prepare()
     assert "names a writer that did not end" in lines[0]["message"]
-    with pytest.raises(RunTaken, match="leaves the run to it"):
+    with pytest.raises(RunTaken, match="this one stops"):
         one.write(17)
     one.folder.close()
     two.write(len(KEYS))
@@ -182,7 +182,7 @@ def test_a_late_claim_leaves_a_run_alone_that_has_just_moved(start: Start) -> No
     one.folder.prepare()
     two = start()
     one.write(17)
-    with pytest.raises(RunTaken, match="leaves the run to it"):
+    with pytest.raises(RunTaken, match="this one stops"):
         two.folder.prepare()
     two.folder.close()
     one.write(len(KEYS))
@@ -363,7 +363,7 @@ def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_store_that_neither_locks_nor_writes_on_conditions_is_no_place_for_a_run() -> None:
-    with pytest.raises(TypeError, match="neither locks nor writes on conditions"):
+    with pytest.raises(TypeError, match="has neither locks nor conditional writes"):
         writer_of(cast(Store, object()), "audited", RUN, "00000")
 
 

@@ -285,7 +285,7 @@ def test_json_that_was_seen_is_read_again_only_if_it_is_another_one(seen: Json, 
 def test_update_among_endless_writers_gives_up() -> None:
     pauses: list[float] = []
     store = in_bucket(FakeClient(*["PreconditionFailed"] * 99), sleep=pauses.append)
-    with pytest.raises(OutputError, match="too many others"):
+    with pytest.raises(OutputError, match="too many processes"):
         store.update_json("latest.json", lambda value: {"n": 1})
     assert len(pauses) == UPDATES
 
@@ -420,7 +420,7 @@ def test_a_new_file_whose_place_is_just_being_emptied_is_tried_again(code: str, 
     assert store.put_new_file("a", tmp_path / "file")
     assert len(pauses) == 2
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(OutputError, match="too many others"):
+    with pytest.raises(OutputError, match="too many processes"):
         in_bucket(FakeClient(*[code] * 99), sleep=pauses.append).put_new_file("a", tmp_path / "file")
 
 

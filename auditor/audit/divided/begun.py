@@ -34,11 +34,11 @@ def read_begun(store: Store, target: Target, run_id: str) -> BegunFiles:
     run = RunReader(store, target.bucket, run_id)
     plan = load_plan(store, target.bucket, run_id)
     if plan is None:
-        raise RunMissing(f"{run.uri} has no plan of ranges: check --out and the run's ID, or begin a new run")
+        raise RunMissing(f"{run.uri} has no plan of ranges: check --out and the run's ID, or start a new run")
     check_target(plan, target)
     file, data, state = run.bucket, run.bucket_data, run.checkpoint
     if file is None or data is None or state is None:
-        raise RunMissing(f"run {run_id} was not fully started: resume the whole run, which completes its start")
+        raise RunMissing(f"run {run_id} did not begin completely: resume the whole run first")
     return BegunFiles(run.path, plan, file, data, state)
 
 
@@ -60,6 +60,6 @@ def check_facts(file: BucketFile, facts: BucketFacts) -> None:
     changed = [name for name, (then, now) in pairs.items() if then != now and not isinstance(then, Unread)]
     if changed:
         raise RunChanged(
-            f"the settings of bucket {facts.bucket} are not those with which run {file.run} began"
+            f"the settings of bucket {facts.bucket} differ from those with which run {file.run} began"
             f" ({', '.join(changed)}), and all of its ranges are judged by these: start a new run"
         )

@@ -29,7 +29,7 @@ def check_keys(file: BucketFile, settings: Settings) -> None:
     policies. Without the setting, a run goes on to read what it was begun to read.
     """
     if settings.key_policies and file.read[-1].ask.head is None and not reads_keys(file):
-        raise RunChanged(f"run {file.run} was begun without --key-policies: leave it out, or start a new run")
+        raise RunChanged(f"run {file.run} was begun without --key-policies: leave that out, or start a new run")
 
 
 def with_policies(file: BucketFile, found: Policies) -> BucketFile:

@@ -166,7 +166,7 @@ class RangeProcesses:
         if self._lost[lost] >= LOST:
             self._fail(RunError(f"a process that was to audit {work} {how}, the {LOST}rd time: see what ended it"))
         else:
-            log.warning("a process that was to audit %s %s: another one continues it", visible(work), how)
+            log.warning("a process that was to audit %s %s: another one takes it over", visible(work), how)
         if name is not None:
             self._waiting.appendleft(name)
 

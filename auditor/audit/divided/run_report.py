@@ -41,4 +41,4 @@ class RunReport:
         try:
             self._folder.clear()
         except OutputError as error:
-            log.warning("the rows of the inventory report stay in the run folder: %s", error)
+            log.warning("the inventory report's rows stay in the run folder: %s", error)

@@ -32,6 +32,6 @@ def spread_report(
             spread = spread_newest(reports, place, store, plan, times, stopped)
     except RunStopped as error:
         raise RunStopped(
-            f"run {plan.run} was stopped while it read the inventory report: continue it with --resume {plan.run}"
+            f"run {plan.run} was stopped while it read the inventory report: resume it with --resume {plan.run}"
         ) from error
     log.info("facts come from %s, of %s", visible(spread.origin.uri), spread.origin.created)

@@ -102,10 +102,10 @@ def _identified(account: EstateAccount, connection: Connection, expected: str | 
     except CallFailed as failure:
         if wanted is None:
             # A server without STS: its listing names the caller's buckets all the same.
-            return account, f"; its number is not known either (GetCallerIdentity: {failure.code})"
+            return account, f"; its account number is not known either (GetCallerIdentity: {failure.code})"
         raise CredentialsError(
-            f"the account of the own credentials is not known (GetCallerIdentity: {failure.code})"
+            f"the account of these credentials is not known (GetCallerIdentity: {failure.code})"
         ) from failure
     if wanted not in (None, number):
-        raise CredentialsError(f"the own credentials are those of account {number}: name a role to assume")
+        raise CredentialsError(f"these credentials belong to account {number}: name a role to assume")
     return (replace(account, id=number) if len(number) == 12 and number.isdecimal() else account), ""

@@ -40,7 +40,7 @@ NOT_LISTED: Final = (
 UNDER_WAY: Final = "the start has not ended"
 """The reason in an estate.json of a start that is under way, or was killed."""
 NO_BUCKET: Final = "no bucket is visible to these credentials, so nothing was looked at"
-_UNREACHED: Final = "it was not reached before the end"
+_UNREACHED: Final = "the start ended before it was reached"
 _NAMED: Final = 20
 """Largest number of buckets that one note names."""
 
@@ -158,7 +158,7 @@ def _remembered(estate: Estate) -> Iterable[BucketResult]:
                 region=one.region,
                 outcome=BucketOutcome.HOLE,
                 exit_code=HOLE,
-                sentence=f"its account is a hole; it is known from the start {known.estate}",
+                sentence=f"its account could not be listed; the bucket is known from the start {known.estate}",
                 unfinished=True,
             )
 

@@ -16,7 +16,7 @@ from auditor.model.exception import ExceptionState
 from auditor.model.target import check_bucket_name
 from auditor.s3.bucket_list import ListedBucket
 
-TWICE: Final = "two accounts list a bucket of this name: their runs would lie in one folder"
+TWICE: Final = "two accounts list a bucket of this name, and their runs would share one folder"
 
 
 class ChosenBucket(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def places_of(stores: Resources) -> dict[str, str]:
     """Return the buckets that an audit writes to, each with the reason for which it is not audited."""
     places = {"the run folders": stores.store, "the manifests for S3 Batch Operations": stores.manifests}
     return {
-        store.bucket: f"it has {words} of this estate, and no audit writes to a bucket that it audits"
+        store.bucket: f"it has {words} of this estate, and an audit never writes to a bucket that it audits"
         for words, store in places.items()
         if store is not None and store.bucket is not None
     }

@@ -222,8 +222,8 @@ def _facts_of(run: RunReader, file: BucketFile) -> tuple[str, str | None]:
     facts, ask = file.facts, file.read[-1].ask
     if not run.complete:
         raise UsageError(
-            f"the run {run.run_id} is not complete: a kit would not know the objects that it did not reach, end it with"
-            " `auditor audit --resume` first"
+            f"the run {run.run_id} is not complete: a kit would lack the objects that it did not reach, so complete it"
+            " with `auditor audit --resume` first"
         )
     acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
     if acls_off and not (run.summary and run.summary.rules.get(RULE)):

@@ -144,7 +144,7 @@ class Assessor:
         """Yield sentences on the objects that the run did not list."""
         target, versioning = self._target, self._facts.versioning
         if target.prefix or target.start_after is not None or target.stop_at is not None:
-            yield "the run looked at a part of the bucket only: audit the whole bucket"
+            yield "the run covered only a part of the bucket: audit the whole bucket"
         if self._facts.semantics is not Semantics.AWS:
             yield "the server is not AWS, and may not have Object Ownership"
         if target.versions or versioning == "Never":

@@ -310,7 +310,7 @@ def _commands(kit: Kit, job: JobFiles) -> str:
 
 
 def _last_steps(kit: Kit) -> Iterator[str]:
-    yield _audit_again(kit, "nothing is exposed except what the kit leaves as it is")
+    yield _audit_again(kit, "nothing is exposed except objects that the kit leaves as they are")
     yield (
         "When nothing above stands in the way any more, ask which objects would open or close without ACLs:\n\n"
         f"       {kit.what_if[-1]}\n\n"

@@ -27,7 +27,7 @@ def check_files(report: InventoryReport, path: str, name: str) -> None:
     configuration = path.rpartition("/")[0].rpartition("/")[0]
     above = configuration.rpartition("/")[0]
     if above and not all(file.key.startswith(f"{above}/") for file in report.files):
-        raise InventoryError(f"{name} names a file outside its own folder, so it is damaged")
+        raise InventoryError(f"{name} names a file outside its folder, so it is damaged")
 
 
 def rows_of(store: Store, file: InventoryFile, report: InventoryReport, stopped: Callable[[], bool]) -> Iterator[Any]:
@@ -96,6 +96,4 @@ class _Checked:
         for piece in self._pieces:
             self._digest.update(piece)
         if self._digest.hexdigest() != self._file.md5:
-            raise InventoryError(
-                f"{self._name} does not have the MD5 that its manifest gives, so the report is damaged"
-            )
+            raise InventoryError(f"{self._name} does not match the MD5 in its manifest, so the report is damaged")

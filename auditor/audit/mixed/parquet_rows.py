@@ -18,7 +18,7 @@ LONGEST_ROW: Final = 256 * 1024
 """Bytes of all cells of a row. An ACL of 100 grants has some 30,000."""
 _AT_ONCE: Final = 256
 _MISSING: Final = (
-    "an inventory in Parquet needs the package duckdb: from the project's folder, pip install '.[sql]'; in a"
+    "a report in Parquet needs the package duckdb: in the project's folder, pip install '.[sql]'; in a"
     " deployment --param parquet=true; or set its format to CSV"
 )
 _CONFIGURATION: Final = {
@@ -110,7 +110,7 @@ def _within_limit(query: str, columns: int) -> str:
     """
     names = [f"c{at}" for at in range(columns)]
     size = " + ".join(f"strlen({name})" for name in names)
-    first = f"CASE WHEN {size} > {LONGEST_ROW} THEN error('a row is longer than any') ELSE c0 END"
+    first = f"CASE WHEN {size} > {LONGEST_ROW} THEN error('a row is too long') ELSE c0 END"
     return f"SELECT {', '.join([first, *names[1:]])} FROM ({query})"  # noqa: S608 - names are quoted
 
 

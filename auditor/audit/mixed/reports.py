@@ -134,7 +134,7 @@ def check_use(report: InventoryReport, target: Target, name: str, times: ReportT
     if times.oldest is not None and report.created < times.oldest:
         raise InventoryError(f"{name} is of {report.created}, and no fact may be older than of {times.oldest}")
     if times.newest is not None and report.created > times.newest:
-        raise InventoryError(f"{name} is of {report.created}, which is still to come: see which clock is wrong")
+        raise InventoryError(f"{name} is of {report.created}, which is in the future: check the clocks")
 
 
 def read_report(store: Store, path: str, target: Target, times: ReportTimes) -> FoundReport:
@@ -158,7 +158,7 @@ def _small(store: Store, path: str) -> bytes | None:
     for piece in pieces:
         data += piece
         if len(data) > LARGEST_MANIFEST:
-            raise InventoryError(f"{store.uri(path)} is larger than any manifest, so it is damaged")
+            raise InventoryError(f"{store.uri(path)} is larger than a manifest can be, so it is damaged")
     return bytes(data)
 
 

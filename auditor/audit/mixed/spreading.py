@@ -84,7 +84,7 @@ def spread_newest(
                 if found.md5 == begun.md5:
                     return spread(found, begun)
             except InventoryError as error:
-                log.warning("the inventory report that was begun is given up: %s", visible(str(error)))
+                log.warning("the audit gives up the inventory report that it began with: %s", visible(str(error)))
         return with_newest(
             reports, place, plan.target, times, lambda found, refused: spread(found, _nothing(plan, found, refused))
         )

@@ -34,7 +34,7 @@ class NotTried(StrEnum):
 
     VANTAGE = "vantage not known"
     CONDITION = "a condition excludes the vantage"
-    WRITES = "open by a way that is not tried"
+    WRITES = "open in a way that the probe does not try"
     ANY_ACCOUNT = "any AWS account, without --as"
     NAMED = "shared with named parties"
     REQUESTER_PAYS = "Requester Pays"

@@ -91,12 +91,12 @@ async def foreign_signer(connection: Connection, profile: str, facts: BucketFact
     named = f"--as {profile[:100]!r}"
     arn, account, canonical = await _identity(_stranger(connection, profile=profile))
     if arn is None and canonical is None:
-        raise UsageError(f"{named}: the server does not tell whose credentials these are: give a profile of another")
+        raise UsageError(f"{named}: the server does not say whose credentials these are: give another profile")
     own = (account is not None and account == facts.account) or (canonical is not None and canonical == facts.owner)
     entry = trust.principal("AWS", arn) if arn else None
     entry = entry or (trust.canonical(canonical) if canonical else None)
     if own or entry is not None:
-        words = "it is of the bucket owner's account" if own else f"`trusted` has {entry}"
+        words = "it belongs to the bucket owner's account" if own else f"`trusted` has {entry}"
         raise UsageError(f"the vantage is an insider: {named}, {words}: give a profile of another account")
     return arn or canonical or ""
 

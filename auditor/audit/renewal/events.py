@@ -109,7 +109,7 @@ class BatchRenewer:
             left = {versions: list(keys) for versions in (False, True)}
             runs = await asyncio.to_thread(latest_runs, self._store, bucket)
             if not runs:
-                log.info("the bucket %s has no complete run yet: its first one reads what the events name", bucket)
+                log.info("the bucket %s has no complete run yet: its first one reads these objects", bucket)
             for run in runs:
                 await self._by(run, left)
         except AuditorError as error:

@@ -242,7 +242,7 @@ def _chips(runs: Sequence[Summary], rows: Sequence[TargetRow]) -> Iterable[Chip]
 def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[str]:
     moments = [moment for one in entries if (moment := _moment(one)) is not None]
     if newest is not None and (oldest := min(moments)).date() != newest.date():
-        yield f"The runs are of several days: the oldest began on {phrases.long_date(oldest)}."
+        yield f"The runs were made on several days: the oldest began on {phrases.long_date(oldest)}."
     for inner, outer in _overlaps(entries):
         yield f"{visible(inner)} lies in {visible(outer)}: its objects count twice in the sums."
     fewer = sum(one.summary is not None and one.summary.changes.against is None for one in entries)

@@ -180,7 +180,7 @@ def check_size(path: str, size: int, uri: str) -> None:
     name = path.rpartition("/")[2]
     most = _LARGEST_JSON if name.endswith(".json") and not name.startswith(_SEAL) else LARGEST_FILE
     if size > most:
-        raise OutputError(f"{uri} is damaged: it is larger than {most // 1024**2} MiB, which no such file is")
+        raise OutputError(f"{uri} is damaged: it is larger than {most // 1024**2} MiB, and no such file is")
 
 
 def members_of(data: bytes | None, uri: str) -> dict[str, Any] | None:

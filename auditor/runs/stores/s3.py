@@ -135,7 +135,7 @@ class S3Store:
             if self._changed(path, change, *found) is not False:
                 return
             self._sleep(_pause(attempt))
-        raise OutputError(f"{uri} is being written by too many others at once: run again")
+        raise OutputError(f"{uri} is being written by too many processes at once: run again")
 
     def _changed(self, path: str, change: Change, data: bytes | None, tag: str | None) -> bool | None:
         """Call `change` with `data`, and write the result if the file still has the tag `tag`.
@@ -179,7 +179,7 @@ class S3Store:
             if placed is not None:
                 return placed
             self._sleep(_pause(attempt))
-        raise OutputError(f"{uri} is being written by too many others at once: run again")
+        raise OutputError(f"{uri} is being written by too many processes at once: run again")
 
     def replace_file(self, path: str, local: Path) -> str | None:
         with self._errors(self.uri(path)), output_errors(local):
@@ -273,7 +273,7 @@ class S3Store:
         if self._conditional:
             self._conditional = False
             log.warning(
-                "%s takes no conditional writes: two processes on one run may both write it, see to it that one does",
+                "%s takes no conditional writes: two processes on one run could both write it; run only one",
                 self.uri(),
             )
 

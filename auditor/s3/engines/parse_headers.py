@@ -40,7 +40,7 @@ def number(value: str) -> int:
     ValueError.
     """
     if not value.isdigit() or len(value) > _DIGITS:
-        raise ValueError(f"{value[:_DIGITS]!r} is no number of at most {_DIGITS} digits")
+        raise ValueError(f"{value[:_DIGITS]!r} is not a number of at most {_DIGITS} digits")
     return int(value.encode("ascii"))  # int() alone would also accept digits of other scripts
 
 

@@ -82,7 +82,7 @@ def _acl(action: str, body: bytes) -> Acl:
 def acl_reply(action: str, body: bytes) -> dict[str, Any]:
     """Parse the XML of an ACL into a reply in botocore's form. Raises CallFailed."""
     if len(body) > LARGEST_ACL:
-        raise malformed(action, "the answer is larger than any ACL")
+        raise malformed(action, "the answer is too large for an ACL")
     root = root_of(action, body)
     reply: dict[str, Any] = {}
     try:
@@ -168,7 +168,7 @@ def _tree(body: bytes) -> Element:
     too many tags, or a document type, which can name one text many times.
     """
     if body.count(b"<") + body.count(b"=") > MOST_TAGS or b"<!DOCTYPE" in body:
-        raise ValueError("it has more elements than any answer, or a document type")
+        raise ValueError("it has too many elements, or a document type")
     parser = XMLParser(encoding="utf-8")  # noqa: S314 - as botocore does: no other encoding can hide a tag
     return XML(body, parser)
 

@@ -214,8 +214,8 @@ class AiohttpStream:
                     return await self._content.read(size)
         except TimeoutError as error:
             if isinstance(self._content.exception(), TimeoutError):  # both limits ended at once, on a busy machine
-                raise TransportTimeoutError("the body did not continue in time") from error
-            raise BrokenAnswerError("the body went wrong on its way, and aiohttp waits for nothing") from error
+                raise TransportTimeoutError("the rest of the body did not arrive in time") from error
+            raise BrokenAnswerError("the body broke off or is malformed") from error
 
 
 def _bracketed(host: str) -> str:

@@ -45,7 +45,7 @@ class Pool(Generic[K]):
         Raises ValueError for a server behind a proxy.
         """
         if server.proxy is not None:
-            raise ValueError("the thin transports know no proxy")
+            raise ValueError("the thin transports do not support a proxy")
         self._server = server
         self._make = made
         self._first_answer = server.first_answer

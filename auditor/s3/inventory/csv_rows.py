@@ -28,7 +28,7 @@ def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:
 def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
     while line := text.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE and line[-1] != "\n":
-            raise InventoryError(f"{name} has a line that is longer than any row, so the report is damaged")
+            raise InventoryError(f"{name} has a line that is too long for a row, so the report is damaged")
         yield line
 
 

@@ -104,7 +104,7 @@ def _columns(schema: str, form: str) -> tuple[str, ...]:
     names = schema.split(",") if form == CSV else _PARQUET_COLUMN.findall(schema)
     columns = tuple([known_column(name) for name in names])
     if "Bucket" not in columns or "Key" not in columns or len(set(columns)) < len(columns):
-        raise ValueError("the schema does not name each column once")
+        raise ValueError("the schema names a column twice, or lacks Bucket or Key")
     return columns
 
 

@@ -115,7 +115,7 @@ class RowReader:
             rest = f"{cells[version] or NULL if versions else ''},{cells[etag_at].strip(_QUOTE)},{cells[size_at]}"
             rest = f"{rest},{cells[modified_at][:19]},{shape}"
             if not rest.isprintable():
-                raise self._damaged("has a version ID, ETag, size or date that is none")
+                raise self._damaged("has a malformed version ID, ETag, size or date")
             yield encode_key(key) + rest.encode("ascii", "replace")
 
     def _damaged(self, problem: str) -> InventoryError:

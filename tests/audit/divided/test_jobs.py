@@ -105,7 +105,7 @@ def test_killed_process_is_replaced(stored: StubServer, tmp_path: Path, number: 
     code, (result,), words = finish(child, 120)
     assert code == 4
     assert how in words
-    assert ": another one continues it" in words
+    assert ": another one takes it over" in words
     same(plain, result)
     assert auditor.check_run(result.folder).exit_code == 0
 

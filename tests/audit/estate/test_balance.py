@@ -131,7 +131,7 @@ def test_unreached_bucket_of_an_interrupted_start_is_a_named_hole() -> None:
     )
     report = report_of(estate, {"first": an_end(0, "first")}, stopped="stopped by SIGINT")
     assert [one.outcome for one in report.buckets] == [BucketOutcome.AUDITED, BucketOutcome.HOLE]
-    assert report.buckets[1].sentence == "it was not reached before the end: stopped by SIGINT"
+    assert report.buckets[1].sentence == "the start ended before it was reached: stopped by SIGINT"
     assert report.line == "2 buckets in 1 account = 1 audited + 0 excluded + 1 hole"
     assert report.accounts == (
         AccountResult(

@@ -471,7 +471,7 @@ class TestLimits:
     ) -> None:
         report_of(stub, bucket)
         before = partial(float, CREATED.timestamp() - 3600)
-        with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is still to come"):
+        with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is in the future"):
             await audit(stub, tmp_path, only=BY_REPORT, clock=before, **MIXED)
 
     async def test_whole_head_of_the_last_run_goes_with_the_acl_of_the_report(

@@ -222,7 +222,7 @@ async def test_run_that_was_stopped_while_the_report_was_read_goes_on(
     report_of(stub, samples)
     stop = Stop()
     run = Divided(stub, tmp_path, store=StoppingStore(tmp_path, stop), **MIXED)
-    with pytest.raises(RunStopped, match="continue it with --resume"):
+    with pytest.raises(RunStopped, match="resume it with --resume"):
         await run.begin(RANGES, stop=stop)
     assert list(tmp_path.glob("bucket=*/run=*/state.json")) == []  # noqa: ASYNC240 - of a test
     again = Divided(stub, tmp_path, **MIXED)

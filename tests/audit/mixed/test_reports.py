@@ -123,7 +123,7 @@ DAMAGES: Final[dict[str, tuple[Change, str]]] = {
     ),
     "other data": (
         lambda at, it: (at / it.files[0]).write_bytes((at / it.files[1]).read_bytes()),
-        "does not have the MD5",
+        "does not match the MD5",
     ),
     "no files": (lambda at, it: rewrite(at, it, files=None), "is not the manifest of an inventory report"),
     "no md5": (lambda at, it: rewrite(at, it, files=[{"key": "k", "size": 1}]), "is not the manifest"),
@@ -132,7 +132,7 @@ DAMAGES: Final[dict[str, tuple[Change, str]]] = {
     "no columns": (lambda at, it: rewrite(at, it, fileSchema="Key, Key"), "is not the manifest"),
     "foreign file": (
         lambda at, it: rewrite(at, it, files=[{"key": "other/x.csv.gz", "size": 1, "MD5checksum": "0" * 32}]),
-        "names a file outside its own folder",
+        "names a file outside its folder",
     ),
     "another bucket": (lambda at, it: rewrite(at, it, sourceBucket="other"), "is a report of the bucket other, not of"),
     "ORC": (
@@ -217,7 +217,7 @@ def test_report_of_the_future_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
     with load(tmp_path, times=ReportTimes(newest="2026-03-04T01:02:00Z")):
         pass
-    with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is still to come"):
+    with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is in the future"):
         load(tmp_path, times=ReportTimes(newest="2026-03-04T01:01:59Z"))
 
 

@@ -61,7 +61,9 @@ async def test_an_own_profile_is_an_insider(probing: Probing, without_sts: bool)
     await probing.audit()
     if without_sts:
         probing.server.world.odd["GetCallerIdentity"] = Odd.DENIED
-    with pytest.raises(UsageError, match="the vantage is an insider: --as 'mine', it is of the bucket owner's account"):
+    with pytest.raises(
+        UsageError, match="the vantage is an insider: --as 'mine', it belongs to the bucket owner's account"
+    ):
         await probing.probe(ProbeOrder(profile="mine"))
     assert probing.server.asked == []
 

@@ -140,7 +140,7 @@ async def test_a_bucket_whose_policy_changed_since_compares_nothing(probing: Pro
 async def test_ways_that_are_not_tried(probing: Probing) -> None:
     probing.put("acl-writable", grants=(FULL, Grant(ALL_USERS, "WRITE_ACP")))
     found = await probing.probe()
-    assert (found.exit_code, left_out(found)) == (4, {"open by a way that is not tried": 1})
+    assert (found.exit_code, left_out(found)) == (4, {"open in a way that the probe does not try": 1})
     assert probing.server.asked == []
 
 

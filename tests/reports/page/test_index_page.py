@@ -69,7 +69,7 @@ def test_worst_come_first_and_each_hole_is_named() -> None:
     head = page.headline
     assert head.bad
     assert [chip.text for chip in head.chips] == ["8 targets", "1 not audited", "4 targets with holes"]
-    assert "The runs are of several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
+    assert "The runs were made on several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
     assert (page.rows[2].link, page.rows[2].numbers) == (None, (None,) * len(COLUMNS))
     assert page.rows[0].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
 

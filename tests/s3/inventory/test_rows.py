@@ -90,8 +90,8 @@ def test_old_versions_and_delete_markers_are_no_current_objects(versions: bool, 
     ("cells", "problem"),
     [
         ({"Bucket": "another"}, "row 2 is of another bucket"),
-        ({"ETag": "a\nb"}, "row 2 has a version ID, ETag, size or date that is none"),
-        ({"Size": "1\x00"}, "row 2 has a version ID, ETag, size or date that is none"),
+        ({"ETag": "a\nb"}, "row 2 has a malformed version ID, ETag, size or date"),
+        ({"Size": "1\x00"}, "row 2 has a malformed version ID, ETag, size or date"),
     ],
 )
 def test_wrong_row_condemns_the_report(cells: dict[str, str], problem: str) -> None:
