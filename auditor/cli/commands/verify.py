@@ -36,7 +36,7 @@ def declare_verify(flags: Flags) -> None:
     flags.show_daily("versions ledger algorithm max-age percent record fail-on out format profile config")
     flags.targets()
     flags.settings("allow_empty", ledger="ledger to compare with: sqlite:PATH or dynamodb:TABLE")
-    compared = "compare these digests where the ledger has one of them (all in the ledger)"
+    compared = "compare only these digests, where the ledger has one of them (by default all)"
     flags.add("--algorithm NAME,..", compared, DIGESTS, dest="compared")
     with flags.either():
         flags.settings("max_age", "percent")

@@ -146,7 +146,7 @@ def _of_record(record: Any, received: Callable[[], str], more: Mapping[str, Kind
     if kind is not None:
         return ObjectEvent(kind, **found | {"at": found["at"] or received()})
     key = visible(found["key"])[:_SHOWN]
-    log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", key, found["bucket"])
+    log.warning("S3 lost an object stored with reduced redundancy: %s in bucket %s", key, found["bucket"])
     return None
 
 

@@ -145,7 +145,8 @@ def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
             return name
     raise source.error(
         line,
-        f"a digest of {len(digest)} hexadecimal digits is not one of {', '.join(OF_TOOLS)}: the ledger keeps these",
+        f"a digest of {len(digest)} hexadecimal digits is not one of {', '.join(OF_TOOLS)}: the ledger keeps"
+        " only these",
     )
 
 

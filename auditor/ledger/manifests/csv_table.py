@@ -78,8 +78,8 @@ def read(source: ManifestFile) -> Iterator[Record]:
     if not _accepted(head):
         raise source.error(
             number,
-            "the header must be that of our own export, or name the columns key and digest, and algorithm and size if"
-            " there are any, in any order, separated by commas",
+            "the header must be that of our own export, or name the columns key and digest, and optionally algorithm"
+            " and size, in any order, separated by commas",
         )
     for number, cells in table:
         if not cells:
@@ -143,7 +143,7 @@ def _record(cells: Mapping[str, str], source: ManifestFile, line: int) -> Record
 def _algorithm(cell: str, source: ManifestFile, line: int) -> str:
     algorithm = cell.strip().lower().replace("-", "")
     if algorithm not in HEX_DIGITS:
-        raise source.error(line, f"{cell[:40]!r} is not one of {', '.join(HEX_DIGITS)}: the ledger keeps these")
+        raise source.error(line, f"{cell[:40]!r} is not one of {', '.join(HEX_DIGITS)}: the ledger keeps only these")
     return algorithm
 
 

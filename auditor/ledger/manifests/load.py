@@ -149,7 +149,9 @@ def _read(source: ManifestFile, index: int, spool: Spool, prefix: str, form: str
         if not key:
             raise source.error(record.line, "the line names no file: complete it, or take it out")
         if len(key.encode()) > MAX_KEY:
-            raise source.error(record.line, f"the name is longer than a key, {MAX_KEY:,} bytes: take the line out")
+            raise source.error(
+                record.line, f"the name is longer than a key can be ({MAX_KEY:,} bytes): remove the line"
+            )
         if algorithms and record.algorithm not in algorithms:
             other += 1
             continue

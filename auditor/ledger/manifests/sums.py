@@ -88,7 +88,7 @@ class _Spacing:
 def _tag(tag: str, source: ManifestFile, line: int) -> str:
     algorithm = tag.lower().replace("-", "")
     if algorithm not in OF_TOOLS:
-        raise source.error(line, f"{tag[:40]} is not one of {', '.join(OF_TOOLS)}: the ledger keeps these")
+        raise source.error(line, f"{tag[:40]} is not one of {', '.join(OF_TOOLS)}: the ledger keeps only these")
     return algorithm
 
 

@@ -102,7 +102,7 @@ async def test_nothing_is_written_when_the_last_line_of_the_last_file_is_bad(tmp
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (f"{SHA}  a\n{SHA}  {'x' * 1025}\n", "sums:2: the name is longer than a key, 1,024 bytes"),
+        (f"{SHA}  a\n{SHA}  {'x' * 1025}\n", "sums:2: the name is longer than a key can be (1,024 bytes)"),
         (f"{SHA}  {'é' * 513}\n", "sums:1: the name is longer than a key"),
         (f"{SHA}  ./\n", "sums:1: the line names no file"),
         (f"key,digest\n,{SHA}\n", "sums:2: the line names no file"),
