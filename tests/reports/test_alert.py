@@ -294,6 +294,14 @@ def test_alert_names_some_groups_and_counts_the_others() -> None:
     assert "below 15/" not in text
 
 
+def test_alert_names_some_holes_and_counts_the_others() -> None:
+    rules = [RuleUndecided(f"R{number:02}", "GetBucketAcl", "AccessDenied") for number in range(23)]
+    alert = alert_of(night(rules_undecided=rules), None, HIGH)
+    assert alert is not None
+    assert "23 rules could not be checked:\n" in text_of(alert)
+    assert "- R19: GetBucketAcl AccessDenied\n- and 3 more rules\n" in text_of(alert)
+
+
 def test_alert_without_roll_ups_names_the_causes_of_holes() -> None:
     alert = alert_of(night(SHUT), None, HIGH)
     assert alert is not None

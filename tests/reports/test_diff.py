@@ -103,6 +103,13 @@ def test_object_that_could_not_be_read_again_or_is_gone_resolves_nothing() -> No
     assert changes(old, new) == [("unread", "a"), ("gone", "b"), ("gone", "c")]
 
 
+def test_object_that_a_stopped_run_did_not_reach_is_neither_gone_nor_new() -> None:
+    whole = Lines([line("a"), line("b", Verdict.EXPOSED)], [finding("b")])
+    stopped = Lines([line("a")], [], last_key="a")
+    assert changes(whole, stopped) == [("unread", "b"), ("unread", "b")]
+    assert changes(stopped, whole) == [("decided", "b"), ("decided", "b")]
+
+
 def test_verdict_that_changed() -> None:
     before = [
         line("a"),
