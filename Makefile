@@ -7,7 +7,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run trial test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants check lint advisories docs goldens rule format site pictures lock bench bench-memory scale clean \
+.PHONY: help install run trial test test-slow test-real test-browser oracle soak test-package test-newest test-deploy test-e2e mutants breaks check lint advisories docs goldens rule format site pictures lock bench bench-memory scale clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package parquet-layer template release check-template elasticmq dynamodb-local
 
 help: ## list these targets
@@ -81,6 +81,10 @@ test-newest: install .venv-newest/.installed
 # change the code and see whether a test notices; [SAMPLE=600] [SEED=1] [MODULES="auditor/verify .."] [ARGS=--again]
 mutants: install .venv-mutants/.installed
 	@.venv-mutants/bin/python -m tests.mutants.sample $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS) $(MODULES)
+
+# break the product as tests/mutants/breaks.toml lists, one break at a time, and see whether its tests notice; [MODULES="auditor/verify .."]
+breaks: install
+	@$(BIN)/python -m tests.mutants.breaks $(MODULES)
 
 check: lint test ## format, lint, types, imports, documents in step, tests
 

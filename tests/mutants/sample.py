@@ -308,6 +308,7 @@ def _try_constants(sample: Sequence[Change]) -> None:
     stats = json.loads((COPY / "mutmut-stats.json").read_text())
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
     seconds, names, codes = stats["duration_by_test"], COPY / "constant-tests.txt", dict[str, int]()
+    environ = os.environ | {"MUTANT_UNDER_TEST": "", "PYTHONDONTWRITEBYTECODE": "1"}
     for change in sample:
         copy, source = COPY / change.path, (ROOT / change.path).read_text(encoding="utf-8")
         tests = sorted(reaching(change, source, stats["tests_by_mangled_function_name"]), key=lambda one: seconds[one])
@@ -317,17 +318,16 @@ def _try_constants(sample: Sequence[Change]) -> None:
         try:
             command = [sys.executable, "-m", "pytest", "-x", "-q", *settings["pytest_add_cli_args"], f"@{names.name}"]
             limit = settings["timeout_constant"] + settings["timeout_multiplier"] * sum(seconds[one] for one in tests)
-            codes[change.name] = _tested(command, limit) if tests else 33
+            codes[change.name] = tested(command, 60 + limit, COPY, environ) if tests else 33
         finally:
             copy.write_text(as_it_was, encoding="utf-8")
         CODES.write_text(json.dumps({"exit_code_by_key": codes}))
 
 
-def _tested(command: Sequence[str], limit: float) -> int:
-    """Run tests in the copy, and return a code as mutmut does. limit: seconds."""
-    environ = os.environ | {"MUTANT_UNDER_TEST": "", "PYTHONDONTWRITEBYTECODE": "1"}
+def tested(command: Sequence[str], limit: float, copy: Path, environ: Mapping[str, str]) -> int:
+    """Run tests in a copy of the code, and return a code as mutmut does. limit: seconds."""
     try:
-        ended = subprocess.run(command, cwd=COPY, env=environ, check=False, capture_output=True, timeout=60 + limit)
+        ended = subprocess.run(command, cwd=copy, env=environ, check=False, capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return 36
     return 1 if ended.returncode == 2 else ended.returncode  # 2: a module cannot be imported
