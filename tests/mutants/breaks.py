@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.mutants.sample import NOTICED, SURVIVED, tested
+from tests.mutants.sample import NOTICED, SURVIVED, chosen, tested
 from tests.support.paths import ROOT
 
 LIST: Final = Path(__file__).with_name("breaks.toml")
@@ -102,8 +102,9 @@ def try_all(breaks: Sequence[Break], copy: Path) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make breaks", description=__doc__)
     parser.add_argument("paths", nargs="*", help="files and folders of the code (all)")
-    wanted = tuple(parser.parse_args(arguments).paths)
-    breaks = [one for one in breaks_of(LIST.read_text(encoding="utf-8")) if not wanted or one.path.startswith(wanted)]
+    breaks = breaks_of(LIST.read_text(encoding="utf-8"))
+    paths = chosen([one.path for one in breaks], parser.parse_args(arguments).paths)
+    breaks = [one for one in breaks if one.path in paths]
     with tempfile.TemporaryDirectory() as folder:
         return 0 if try_all(breaks, copied(ROOT, Path(folder))) else 1
 

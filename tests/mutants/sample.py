@@ -272,10 +272,10 @@ def equals_of(text: str) -> list[Equal]:
 
 
 def chosen(modules: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Choose from the modules of pyproject.toml: all, or those of the given files and folders."""
+    """Choose from the listed modules: all, or those of the given files and folders."""
     found = [one for one in modules if not wanted or any(one == of or one.startswith(f"{of}/") for of in wanted)]
     if not found:
-        raise SystemExit(f"no module of [tool.mutmut] in pyproject.toml is in {' '.join(wanted)}")
+        raise SystemExit(f"no listed module is in {' '.join(wanted)}")
     return found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.breaks import LIST, Break, breaks_of, copied, fault_of, try_all
+from tests.mutants.breaks import LIST, Break, breaks_of, copied, fault_of, main, try_all
 from tests.support.paths import ROOT
 
 PRICE = "def price(pieces: int) -> int:\n    return pieces * 3 + 0 * pieces\n"
@@ -52,6 +52,11 @@ def test_tests_that_fail_without_any_break_prove_nothing(copy: Path) -> None:
 def test_tests_that_do_not_exist_are_no_success(copy: Path) -> None:
     with pytest.raises(SystemExit, match=r"could not run test_shops\.py"):
         fault_of(Break("shop.py", "each piece costs 4", "* 3", "* 4", "test_shops.py"), copy)
+
+
+def test_a_folder_without_a_break_is_refused() -> None:
+    with pytest.raises(SystemExit, match="auditor/nowhere"):
+        main(["auditor/nowhere"])
 
 
 def test_each_break_of_the_list_has_its_text_once_and_its_tests() -> None:
