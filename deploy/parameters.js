@@ -161,7 +161,7 @@ function target(uri) {
   const path = uri.replace(/^s3:\/\//, '');
   const slash = path.indexOf('/');
   const bucket = slash < 0 ? path : path.slice(0, slash);
-  if (!BUCKET.test(bucket)) fail(`the parameter buckets names '${uri}', which is no bucket: write name or s3://name/prefix`);
+  if (!BUCKET.test(bucket)) fail(`the parameter buckets names '${uri}', which is not a bucket: write name or s3://name/prefix`);
   return { bucket, prefix: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
@@ -271,7 +271,7 @@ function tags(text, service) {
     const [name, value] = [one.slice(0, equals).trim(), one.slice(equals + 1).trim()];
     if (equals < 1 || name === 'service') fail(`the parameter tags has '${one}': give name=value, and not the name service`);
     if (!TAG.test(name) || !TAG.test(value) || name.length > 128 || value.length > 256 || /^aws:/i.test(name)) {
-      fail(`the parameter tags has '${one}', which is no tag of AWS: give letters, numbers, spaces and _.:/=+-@`);
+      fail(`the parameter tags has '${one}', which is not an AWS tag: give letters, numbers, spaces and _.:/=+-@`);
     }
     found[name] = value;
   }

@@ -124,7 +124,7 @@ def test_the_frame_of_all_objects_has_flat_columns(bucket: StubServer) -> None:
     assert [frame.head_content_length[0], frame.head_content_length.isna()[2]] == [1, True]
     assert not any(isinstance(value, dict) for column in frame for value in frame[column])
     assert list(run.frame("findings").key.dropna()) == [one.key for one in run.findings() if one.key]
-    with pytest.raises(UsageError, match="'undecided' are no lines of a frame: give objects or findings"):
+    with pytest.raises(UsageError, match="'undecided' is not a kind of line: give objects or findings"):
         run.frame("undecided")  # type: ignore[arg-type]
 
 
@@ -205,14 +205,14 @@ def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> Non
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"max_rates": 1}, "the keyword 'max_rates' is no setting: did you mean max_rate?"),
+        ({"max_rates": 1}, "the keyword 'max_rates' is not a setting: did you mean max_rate?"),
         ({"max_rate": "fast"}, "max_rate is 'fast': give "),
         ({"only": ("O99",)}, "there is no rule 'O99'"),
         ({"hash": True}, "--queue and --hash need a ledger"),
-        ({"zzzz": 1}, "the keyword 'zzzz' is no setting: use accept_cost, "),
-        ({"max_age": "90d"}, "the keyword 'max_age' means nothing here: use accept_cost, "),
+        ({"zzzz": 1}, "the keyword 'zzzz' is not a setting: use accept_cost, "),
+        ({"max_age": "90d"}, "the keyword 'max_age' does not apply here: use accept_cost, "),
         ({"algorithm": "md5", "algorithms": "md5"}, "two keywords give the setting algorithms: "),
-        ({"out": "s3://my-bucket/runs"}, "lies in the audited bucket"),
+        ({"out": "s3://my-bucket/runs"}, "is in the audited bucket"),
         ({"config": "no.toml"}, "there is no file 'no.toml'"),
         ({"config": 5}, "config is '5': give a text"),
         ({"resume": 5}, "resume is '5': give a text"),
@@ -264,7 +264,7 @@ def test_algorithms_as_one_text(bucket: StubServer) -> None:
 def test_a_ledger_that_is_missing_or_not_there(bucket: StubServer) -> None:
     with pytest.raises(UsageError, match="the keyword ledger is missing"):
         auditor.hash_bucket("s3://my-bucket")
-    with pytest.raises(UsageError, match=r"no\.db' is not there"):
+    with pytest.raises(UsageError, match=r"no\.db' does not exist"):
         auditor.verify_bucket("s3://my-bucket", ledger="sqlite:no.db")
 
 

@@ -111,7 +111,7 @@ class LiveBucket:
         except BucketError:  # the caller may lack the right to list versions
             refs, markers = [], 0
         if markers:
-            left = f": name one of its {counted(len(refs), 'version')} by --version-id" if refs else ""
+            left = f": name one of its {counted(len(refs), 'version')} with --version-id" if refs else ""
             raise UsageError(f"{name.text} is deleted, its current version is a delete marker{left}")
         raise UsageError(f"{name.text} does not exist: give the whole key, exactly as it is spelled")
 
@@ -139,7 +139,7 @@ def explain_from_run(run: RunReader, name: ObjectName) -> list[Explanation]:
     Raises UsageError if the run has no such object, or no verdict of it.
     """
     if name.bucket != run.bucket_name:
-        raise UsageError(f"the run {run.run_id} is of the bucket {run.bucket_name}: it knows nothing of {name.text}")
+        raise UsageError(f"the run {run.run_id} covers the bucket {run.bucket_name}: it has no {name.text}")
     renewed = _renewed(run, name.key)
     lines = [one for one in run.of_key(name.key) if (one.key, one.version_id) not in renewed]
     lines += [one.line for one in renewed.values()]

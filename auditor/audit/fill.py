@@ -171,8 +171,8 @@ def complete_summary(run: RunReader) -> Summary:
     summary = run.summary
     if summary is None or not summary.complete:
         raise UsageError(
-            f"run {run.run_id} is not complete, and only a complete run can be filled: complete it first, by the same"
-            f" audit with --resume {run.run_id}"
+            f"run {run.run_id} is not complete, and only a complete run can be filled: complete it first, with the"
+            f" same audit and --resume {run.run_id}"
         )
     return summary
 

@@ -73,7 +73,7 @@ def others_in(store: Store, own: Iterable[IndexEntry]) -> list[IndexEntry]:
         found = sorted({name.decode() for name in re.findall(_LINKED, store.get(NAME) or b"")})
     if len(found) > MOST:
         more = f"runs of more than {MOST} buckets are at {store.uri()}"
-        raise OutputError(f"{more}: write the page of all by `auditor report {store.uri()}`")
+        raise OutputError(f"{more}: write the page of all with `auditor report {store.uri()}`")
     entries = (entry for bucket in found for entry in _entries_of(store, bucket))
     return [
         one

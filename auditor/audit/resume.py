@@ -68,7 +68,7 @@ def checkpoint(
     if target.start_after is None:
         target = replace(target, start_after=state.target.start_after)
     if state.target != target:
-        raise RunChanged(f"run {run_id} is of another target, prefix or key range: start a new run")
+        raise RunChanged(f"run {run_id} has another target, prefix or key range: start a new run")
     check_selection(state, selection)
     try:
         begun_rollups(state)

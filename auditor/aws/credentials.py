@@ -213,7 +213,7 @@ class CredentialSource:
             return
         self._ask_at = self._clock() + _AFTER_ERROR
         if not self._failing:
-            log.warning("%s; the present ones are used until they expire", _sentence(error))
+            log.warning("%s; the current ones are used until they expire", _sentence(error))
         self._failing = True
 
     async def _wait(self, request: _ProviderRequest) -> Credentials:

@@ -158,5 +158,5 @@ def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
     if code in ELSEWHERE:
         return f"{thing} is in another region ({code}): give it with --region"
     if is_throttle(failure):
-        return f"{thing} refuses {action} again and again ({code}): raise its capacity, or run fewer at once"
+        return f"{thing} keeps refusing {action} ({code}): raise its capacity, or run fewer at once"
     return f"{thing} fails at {action}: {code}"

@@ -206,7 +206,9 @@ class Signer:
 def _check(credentials: Credentials, host: str, headers: Pairs) -> None:
     names = [name for name, _ in headers]
     if names != sorted(set(names)) or not _OURS.isdisjoint(names) or not all(map(_NAME, names)):
-        raise UnsignableError("the headers to sign are not lower-case names in order, each once, none of the signer's")
+        raise UnsignableError(
+            "the headers to sign are not distinct lower-case names in order, without the signer's own"
+        )
     for name, value in (("host", host), *headers):
         _check_value(name, value)
     check_credentials(credentials)

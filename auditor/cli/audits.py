@@ -264,7 +264,7 @@ def _read_back(
     assert run.summary is not None
     done = run.summary.target
     if (done.prefix, done.versions) != (target.prefix, target.versions):
-        raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
+        raise UsageError(f"run {run_id} has another target or prefix, and is complete: start a new run")
     if (state := run.checkpoint) is not None:
         check_selection(state, selection)
     return run.summary, run.rollups()
@@ -283,7 +283,7 @@ def remark_on(summary: Summary, target: Target, options: argparse.Namespace) -> 
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"
         if summary.nothing_listed:
-            hint = f"{hint}, or allow it by --allow-empty"
+            hint = f"{hint}, or pass --allow-empty"
         if "*" in target.prefix:
             begin = f"s3://{target.bucket}/{visible(target.prefix.partition('*')[0])}"
             hint = f"`*` is an ordinary character of a key here, not a wildcard: write the whole prefix, {begin}"

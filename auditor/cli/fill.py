@@ -43,7 +43,9 @@ def run(frame: CommandFrame) -> int:
         raise UsageError("--fill RUN asks again about the objects of that run: leave out the target")
     for name in _OF_THE_RUN:
         if vars(options)[name] is not None:
-            raise UsageError(f"{flag_of(name)} does not go with --fill, which takes it from the run: leave it out")
+            raise UsageError(
+                f"{flag_of(name)} cannot be combined with --fill, which takes it from the run: leave it out"
+            )
     return signals.run(_fill(frame))
 
 

@@ -102,7 +102,7 @@ def _check_days(exclusions: tuple[Exclusion, ...], here: str, table: str, today:
 def _account(entry: _Account, here: str, today: date | None) -> EstateAccount:
     if entry.own_credentials == (entry.role is not None):
         raise ConfigError(
-            f"{here}: name the role to assume, or say own_credentials = true for the account of these credentials"
+            f"{here}: name the role to assume, or say own_credentials = true for the auditor's own account"
         )
     if entry.external_id is not None and entry.role is None:
         raise ConfigError(f"{here}: external_id needs a role: remove it")

@@ -62,9 +62,9 @@ def _setting_of(name: str, kind: type) -> str:
 
 def _no_keyword(name: str, known: Mapping[str, Any]) -> str:
     if name in SETTINGS:
-        return f"the keyword {name!r} means nothing here: use {', '.join(sorted(known))}"
+        return f"the keyword {name!r} does not apply here: use {', '.join(sorted(known))}"
     meant = likeliest(name, sorted(known))
-    return f"the keyword {name[:100]!r} is no setting: " + (
+    return f"the keyword {name[:100]!r} is not a setting: " + (
         f"did you mean {meant}?" if meant else f"use {', '.join(sorted(known))}"
     )
 

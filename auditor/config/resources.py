@@ -145,7 +145,7 @@ def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -
     """
     for target in targets:
         if store.bucket == target.bucket:
-            raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
+            raise UsageError(f"{flag} {store.uri()} is in the audited bucket {target.bucket}: choose another place")
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
@@ -226,6 +226,6 @@ def check_ledger(settings: Settings) -> None:
     file = ledger_file(settings.ledger or "")
     if file is not None and not os.path.exists(file):
         raise UsageError(
-            f"--ledger {settings.ledger!r} is not there: name the one that `auditor hash`, an audit or `auditor digests"
-            " import` wrote"
+            f"--ledger {settings.ledger!r} does not exist: name the one that `auditor hash`, an audit or"
+            " `auditor digests import` wrote"
         )

@@ -145,7 +145,7 @@ def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:
 
 def engine(value: Any, source: str) -> str:
     if not isinstance(value, str) or value not in ENGINES:
-        raise UsageError(f"{source} is {str(value)[:100]!r}, which is no engine: use {' or '.join(ENGINES)}")
+        raise UsageError(f"{source} is {str(value)[:100]!r}, which is not an engine: use {' or '.join(ENGINES)}")
     if not is_installed(value):
         raise UsageError(
             f"{source} is {value}, whose package is not installed: from the project's folder, pip install '.[{value}]';"
@@ -184,7 +184,7 @@ account = _matching("[0-9]{12}", "an account's 12 digits")
 
 def size(value: Any, source: str) -> int:
     """Read a size such as 500GB, 1.5TiB or 1000 (bytes) as a number of bytes. Raises UsageError, naming `source`."""
-    wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
+    wanted = f"a size of at least 1 byte, such as 500GB or 1TiB ({', '.join(_UNITS)})"
     match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
     if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
         raise _fail(source, value, wanted)

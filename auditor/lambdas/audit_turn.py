@@ -108,7 +108,7 @@ class AuditTurn:
                 await pause(self._stop, self._context.poll_seconds)
                 if self._stop:
                     if self._context.successor is None:
-                        raise RunError(f"the audit of {self._target.uri} was not begun: {busy}") from busy
+                        raise RunError(f"the audit of {self._target.uri} did not start: {busy}") from busy
                     return None
 
     async def _guarded(self, claim: Claim) -> Worked:
@@ -258,7 +258,7 @@ class AuditTurn:
         run = self._run if self._begun or self._invocation.run is not None else None
         again = restart_event(self._invocation.given, self._target, run)
         if run is None:
-            error.args = (f"{self._target.uri}: {error}; begin again with the event {again}",)
+            error.args = (f"{self._target.uri}: {error}; start again with the event {again}",)
         else:
             error.args = (f"{self._target.uri}, run {run}: {error}; the next start resumes it, or the event {again}",)
 

@@ -61,7 +61,7 @@ async def audit_account(
     work: opens the stores, and audits one bucket, until its end or the stop. Raises AuditorError if the start
     cannot be made; this is logged, counted and told.
     """
-    silent = RunStopped("no audit was begun: the reports bucket did not answer; send the event again")
+    silent = RunStopped("no audit was started: the reports bucket did not answer; send the event again")
     async with (
         invoked(partial(read_event, event, environ, request=context.request), environ, context) as (given, stop, own),
         opened(work.opening, given, stop, own, silent) as stores,

@@ -89,7 +89,7 @@ def read_event(
     targets = () if everything else _targets(event, settings)
     run, hop = event.get("run"), event.get("hop", 0)
     if run is not None and (not isinstance(run, str) or len(targets) != 1 - everything):
-        raise UsageError("the event's run needs its one bucket beside it, and is a run ID")
+        raise UsageError("the event's run is a run ID, and needs its one bucket beside it")
     if type(hop) is not int or hop < 0:
         raise UsageError("the event's hop is not a whole number from 0")
     return Invocation(targets, settings, given, run, hop, origin, moment, everything)
@@ -145,7 +145,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
             raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
         if ":" in event["bucket"] or "/" in event["bucket"]:
             raise UsageError(
-                f"the event's bucket is {event['bucket'][:100]!r}: give the name alone, and what its keys begin with as"
+                f"the event's bucket is {event['bucket'][:100]!r}: give the name alone, and a prefix of its keys as"
                 " the event's prefix"
             )
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)

@@ -58,7 +58,7 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "it cannot be put into words"
+        return "the error has no readable text"
 
 
 def _stack(error: BaseException) -> list[str]:

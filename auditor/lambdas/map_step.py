@@ -41,7 +41,7 @@ class MapStep(Struct, frozen=True, kw_only=True):
             raise UsageError(f"the event's field {unknown[0][:100]!r} is unknown beside an action")
         if not isinstance(inner, Mapping):
             raise UsageError(
-                'the event of an action has no event of the audit: {"action": .., "event": {"bucket": ..}}'
+                'the event of an action lacks the event of its audit: {"action": .., "event": {"bucket": ..}}'
             )
         texts = (event.get("range"), event.get("claim"), event.get("attempt"))
         numbers = (event.get("at_once", 1), event.get("fruitless", 0))
@@ -52,7 +52,7 @@ class MapStep(Struct, frozen=True, kw_only=True):
         if action != "plan" and not isinstance(inner.get("run"), str):
             raise UsageError(f"the event of the action {action} names no run: the action plan gives it one")
         if (action == "range") != isinstance(texts[0], str):
-            raise UsageError("the event's range is named for the action range alone, and there it must be")
+            raise UsageError("the event's range belongs to the action range alone, which needs it")
         return cls(
             action=action,
             event=inner,

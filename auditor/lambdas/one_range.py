@@ -46,7 +46,7 @@ async def audit_one_range(context: StepContext, audit_range: Callable[..., Audit
     store, bucket, range_id = context.stores.store, context.target.bucket, step.range_id or ""
     plan = await asyncio.to_thread(load_plan, store, bucket, context.run)
     if plan is None:
-        raise RunMissing(f"run {context.run} has no plan of its ranges: start the audit of {context.target.uri} anew")
+        raise RunMissing(f"run {context.run} has no plan of its ranges: start the audit of {context.target.uri} again")
     plan.range(range_id)
     leases, seconds = RangeLeases(store, bucket, context.run), context.function.remaining()
     lease = await asyncio.to_thread(leases.take, range_id, step.attempt, at_once=step.at_once, seconds=seconds)

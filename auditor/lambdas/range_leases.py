@@ -107,7 +107,7 @@ class RangeLeases:
             for path in self._store.list(f"{self._folder}/"):
                 self._store.delete(path)
         except OutputError as error:
-            log.warning("leases of ranges are left behind: %s", error)
+            log.warning("leases of ranges were not all deleted: %s", error)
 
     def _live(self) -> list[RangeLease]:
         now = self._clock()

@@ -37,7 +37,7 @@ class RangesPlan:
         try:
             claim = await asyncio.to_thread(context.claims.take, wanted, follows=follows, seconds=seconds)
         except BucketBusy as busy:
-            raise RunError(f"the audit of {context.target.uri} was not begun: {busy}") from busy
+            raise RunError(f"the audit of {context.target.uri} did not start: {busy}") from busy
         self._run = claim.run
         before = await asyncio.to_thread(self._files_spread)
         try:

@@ -35,7 +35,7 @@ async def summarize_ranges(context: StepContext, *, batch_rows: int | None = Non
     except RunComplete:  # the answer of an earlier invocation was lost
         return _answer(await asyncio.to_thread(_written, run))
     except BucketBusy as busy:
-        raise RunTaken(f"the run is not summed up: {busy}") from busy
+        raise RunTaken(f"the run's summary was not written: {busy}") from busy
     try:
         stores = with_index(context.invocation, context.stores)
         async with with_ledger(stores, context.invocation.settings) as resources:

@@ -89,7 +89,9 @@ async def _put_away(batch: Sequence[Received], outcome: BatchOutcome, settings: 
     """
     letters = [(one, given_up(one, outcome.malformed[one.id])) for one in batch if one.id in outcome.malformed]
     for received, _ in letters:
-        log.warning("message %s is malformed, and a dead letter: %s", received.id, outcome.malformed[received.id])
+        log.warning(
+            "message %s is malformed, and becomes a dead letter: %s", received.id, outcome.malformed[received.id]
+        )
     if not letters or settings.dead_letter_queue is None:
         return {received.id for received, _ in letters}
     try:

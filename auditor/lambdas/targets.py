@@ -148,7 +148,7 @@ def _unopened(work: TargetWork, invocation: Invocation) -> RunStopped:
     events = (restart_event(invocation.given, target, invocation.run, hop) for target in invocation.targets)
     again = "; ".join(events)
     silent = "the ledger or the reports bucket did not answer"
-    return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
+    return RunStopped(f"no {work.noun} was started: {silent}; start again with the event {again}")
 
 
 class Turns:
@@ -240,7 +240,7 @@ class Turns:
             again = restart_event(self._invocation.given, target, run)
             raise RunStopped(
                 f"the {self._work.noun} of {target.uri} did not stop before the deadline, because a server did not"
-                f" answer: begin again with {again}"
+                f" answer: start again with {again}"
             )
         if worked.summary is not None:
             self._summaries.append(worked.summary)
@@ -261,7 +261,7 @@ class Turns:
     async def _hand_on_unbegun(self, target: Target) -> None:
         invocation = self._invocation
         if self._context.successor is None:
-            raise RunError(f"the {self._work.noun} of {target.uri} was not begun: {DEADLINE}")
+            raise RunError(f"the {self._work.noun} of {target.uri} did not start: {DEADLINE}")
         run = invocation.run
         if run is None and self._work.names_runs and target.start_after is None:
             run = invocation.run_id(target)

@@ -72,7 +72,7 @@ OWN_ACCOUNT: Final = EstateAccount(id=None)
 
 def account_words(number: str | None, name: str) -> str:
     """Return words for an account. number: None for that of the own credentials. name: "" for none."""
-    found = f"account {number}" if number else "the account of the own credentials"
+    found = f"account {number}" if number else "the account of the auditor's own credentials"
     return f"{found} ({name})" if name else found
 
 

@@ -206,8 +206,8 @@ def _json_error(error: Exception) -> JsonError:
         return JsonError(_MISFITS.get(misfit[1], "has another form"), path)
     for pattern, problem in _PROBLEMS:
         if found := pattern.match(told):
-            return JsonError(problem or _EXPECTED.get(found[1], "is of another type"), path)
-    return JsonError("is of another type", path)
+            return JsonError(problem or _EXPECTED.get(found[1], "has another type"), path)
+    return JsonError("has another type", path)
 
 
 def as_object(value: Any) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def _of_url(url: str) -> tuple[str, str]:
     if found is not None and not parts.query and not parts.fragment:
         return (found["bucket"], path) if found["bucket"] else (named, rest)
     server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    hint = "" if found else f", and --endpoint-url {server[:100]} if this is a server of S3"
+    hint = "" if found else f", and --endpoint-url {server[:100]} if this is an S3 server"
     raise UsageError(f"a URL that begins with {server[:100]!r} is not an S3 URI: write s3://BUCKET/PREFIX{hint}")
 
 

@@ -107,13 +107,13 @@ def _check_kind(group: Group) -> None:
     """Raise UsageError for a group that no exception can cover."""
     if group.verdict is Verdict.UNKNOWN:
         raise UsageError(
-            f"group {group.id} is of objects whose verdict is unknown, which is a hole: accept the group of the facts"
+            f"group {group.id} has objects whose verdict is unknown, which is a hole: accept the group of the facts"
             " that could not be read, or add what is missing"
         )
     if group.verdict is Verdict.DORMANT:
         raise UsageError(
-            f"group {group.id} is of dormant objects, which nobody else reaches today, so that there is nothing to"
-            " accept: accept their findings of O13"
+            f"group {group.id} has dormant objects, which nobody else reaches today, so there is nothing to"
+            " accept: accept their findings of O13 instead"
         )
     if group.audience == OTHERS:
         raise UsageError(

@@ -43,7 +43,7 @@ SENTENCES: Final[dict[ReasonCode, tuple[ReasonGroup, str]]] = {
     ReasonCode.KMS_KEY: (_MASKS, "the KMS key {}, which keeps others out"),
     ReasonCode.CUSTOMER_KEY: (_MASKS, "a key that only the uploader has (SSE-C)"),
     ReasonCode.REQUESTER_PAYS: (_MASKS, "Requester Pays: unsigned requests are refused"),
-    ReasonCode.TRUSTED: (_MASKS, "the setting trusted: {} is no outsider"),
+    ReasonCode.TRUSTED: (_MASKS, "the setting trusted: {} is not an outsider"),
     ReasonCode.ACLS_DISABLED: (_CLOSES, "BucketOwnerEnforced: no grant of an ACL counts"),
     ReasonCode.NOT_BUCKET_OWNED: (
         _CLOSES,

@@ -39,7 +39,7 @@ _MEANING: Final = {
     Verdict.DORMANT: "Nobody else gets in today. An S3 Inventory shows grants or owners that are stored and hidden.",
 }
 _MEND: Final = {
-    Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` tells what a change does.",
+    Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` shows what a change does.",
     Verdict.SHARED: "If it is intended, add the party to `trusted` in auditor.toml; otherwise remove the grant.",
     Verdict.UNKNOWN: "Let the auditor read what is missing: see below for what could not be looked at.",
     Verdict.MASKED: "Remove the grant: what blocks it may be switched off.",

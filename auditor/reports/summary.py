@@ -192,7 +192,7 @@ def kept_words(kept: KeptFacts) -> list[str]:
     """Return phrases on what happened since the kept facts were read; [] if there are none."""
     facts = (("ACLs", kept.acl), ("HEADs (metadata, headers, encryption)", kept.head))
     return [
-        f"changes of {what} that were kept since they were read: {kept_fact(fact)} (read_at says of when each is)"
+        f"changes to the kept {what} since they were read: {kept_fact(fact)} (read_at says when)"
         for what, fact in facts
         if fact.oldest is not None
     ]

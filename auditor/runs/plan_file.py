@@ -73,7 +73,7 @@ class PlanFile(RunFile, frozen=True, kw_only=True):
         before, at = self.target.start_after, "the target's first key"
         for number, one in enumerate(self.ranges, 1):
             if one.id != numbered(number):
-                yield f"range {one.id} stands in the place of range {numbered(number)}"
+                yield f"range {one.id} is in the place of range {numbered(number)}"
             if one.start_after != before:
                 yield f"range {one.id} does not begin at the end of {at}"
             if one.start_after is not None and one.stop_at is not None and one.stop_at <= one.start_after:

@@ -126,7 +126,7 @@ class Run:
         which are None where the HEAD was not read (`head_state`). Raises UsageError if pandas is not installed.
         """
         if lines not in ("objects", "findings"):
-            raise UsageError(f"{str(lines)[:100]!r} are no lines of a frame: give objects or findings")
+            raise UsageError(f"{str(lines)[:100]!r} is not a kind of line: give objects or findings")
         try:
             import pandas  # only for a program that asks for a frame
         except ImportError as error:
@@ -181,4 +181,4 @@ def _word(kind: type[W], word: W | str) -> W:
     try:
         return kind(word)
     except ValueError:
-        raise UsageError(f"{word!r} is no {kind.__name__.lower()}: give {', '.join(kind)}") from None
+        raise UsageError(f"{word!r} is not a {kind.__name__.lower()}: give {', '.join(kind)}") from None

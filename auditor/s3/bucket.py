@@ -48,7 +48,7 @@ AskedAccount = Callable[[str, str], str | Unread | Skipped]
 """BucketSettingsReader._asked_account() for the values of one bucket."""
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_CONTROL: Final = "S3 Control has no address behind a custom endpoint: set AWS_ENDPOINT_URL_S3_CONTROL"
-NO_POLICY_STATUS: Final = "the server does not say if a policy is public"
+NO_POLICY_STATUS: Final = "the server does not say whether a policy is public"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
 _UNREACHED: Final = frozenset({"ConnectionError", "Timeout"})
 """Codes of calls without an answer."""
@@ -139,7 +139,7 @@ class BucketSettingsReader:
             proxy = "" if no_proxy() else " and the proxy"
             where = self._custom or "S3"
             none = f"{where} has no bucket named {bucket!r}, or {where}" if code == "404" else where
-            raise BucketError(f"{none} is no S3 server: it answers with text/html; check --endpoint-url{proxy}")
+            raise BucketError(f"{none} is not an S3 server: it answers with text/html; check --endpoint-url{proxy}")
         if code in ("400", "BrokenReply") and "x-amz-request-id" not in headers and (hint := await self._mixed_up()):
             raise BucketError(hint)
         if code == "404":  # a HEAD has no better code

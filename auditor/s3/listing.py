@@ -140,7 +140,7 @@ async def listed_page(
 
 def _fix(failure: CallFailed, query: ListQuery) -> str:
     if is_web_page(failure.headers) and not is_transient(failure):
-        return "this is no S3 server (text/html): check --endpoint-url"
+        return "this is not an S3 server (text/html): check --endpoint-url"
     if failure.status == 403:
         return f"grant {'s3:ListBucketVersions' if query.versions else 's3:ListBucket'}{own_words('S3', failure)}"
     if failure.code == "Malformed":

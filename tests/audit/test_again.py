@@ -252,7 +252,7 @@ async def test_in_another_place_and_from_python(stub: StubServer, plain: StubBuc
     assert Path(run.place).is_relative_to(tmp_path / "other")
     assert run.verdicts["shared"] == 0
     assert json.loads((Path(run.place) / "bucket.json").read_text())["auditor"] == VERSION
-    with pytest.raises(UsageError, match="the keyword 'max_rate' means nothing here: use ignore, level, only"):
+    with pytest.raises(UsageError, match="the keyword 'max_rate' does not apply here: use ignore, level, only"):
         auditor.judge_run(result.folder, max_rate=5)  # type: ignore[call-arg]
 
 

@@ -12,7 +12,7 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 
 NAMED: Final = {"AWS": "arn:aws:iam:::user/backup"}
-LACKS: Final = Skipped("the server does not say if a policy is public")
+LACKS: Final = Skipped("the server does not say whether a policy is public")
 
 
 def policy(principal: Any, condition: Any = None) -> str:

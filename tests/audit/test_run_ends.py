@@ -172,7 +172,7 @@ def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples:
     child.send_signal(signal.SIGTERM)
     assert child.stderr is not None
     for line in child.stderr:
-        if "once more to give that up" in line:
+        if "repeat the signal to give that up" in line:
             break  # two signals that arrive together are one
     child.send_signal(signal.SIGTERM)
     code, results, err = finish(child)
@@ -290,7 +290,7 @@ def test_output_inside_the_audited_bucket_is_refused_before_anything_is_sent(
     stub: StubServer, sentence: Sentence
 ) -> None:
     line = sentence("--out", f"s3://{BUCKET}/reports", code=2)
-    assert "lies in the audited bucket" in line
+    assert "is in the audited bucket" in line
     assert stub.requests == []
 
 

@@ -195,7 +195,7 @@ def test_key_policies_at_exposure_are_refused_for_the_role(capsys: pytest.Captur
 
 def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed) -> None:
     code, _, said = printed("--role", "audit", "--level", "exposure", "--out", "s3://reports/audits")
-    assert (code, "by the policies of the reports bucket and its key" in said) == (0, True)
+    assert (code, "through the policies of the reports bucket and its key" in said) == (0, True)
 
 
 def test_the_renewing_role_writes_renewals_alone(printed: Printed) -> None:

@@ -73,7 +73,7 @@ async def test_entry_that_the_bus_is_too_busy_for_is_sent_again(bus: Bus) -> Non
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (["ThrottlingException"] * 4, "again and again (ThrottlingException)"),
+        (["ThrottlingException"] * 4, "keeps refusing PutEvents (ThrottlingException)"),
         (["NotAuthorizedForSourceException"], "fails at PutEvents: NotAuthorizedForSourceException"),
         (["AccessDeniedException"], "refuses PutEvents (AccessDeniedException): allow events:PutEvents"),
         (["ResourceNotFoundException"], "does not exist (ResourceNotFoundException): check --event-bus"),

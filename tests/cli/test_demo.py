@@ -415,7 +415,7 @@ def test_without_moto(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         (["--from", "there/is/none"], "--from 'there/is/none' is not a directory"),
         (["--from", "empty"], "--from 'empty' holds no files"),
-        (["--engine", "steam"], "--engine is 'steam', which is no engine"),
+        (["--engine", "steam"], "--engine is 'steam', which is not an engine"),
         (["--out", "s3://bucket/runs"], "--out s3://bucket/runs is not a directory"),
     ],
 )

@@ -319,7 +319,7 @@ def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
         lock.execute("ROLLBACK")
         printed, told = child.communicate(timeout=30)
     lock.close()
-    assert said == "auditor: SIGTERM: finishing what is in flight; once more to give that up\n"
+    assert said == "auditor: SIGTERM: finishing work in flight; repeat the signal to give that up\n"
     assert (child.returncode, printed, told.splitlines()) == (4, out, [err])
 
 
@@ -465,4 +465,4 @@ def test_no_history_below_a_prefix_is_said(run: Run) -> None:
     said = "auditor: the ledger has no history of s3://bucket/b: check the bucket and the prefix\n"
     assert run("digests", "history", "s3://bucket/b", *LEDGER, "--format", "json-lines") == (0, "", said)
     code, _, err = run("digests", "history", "s3://bucket", "--ledger", "sqlite:none.db")
-    assert (code, "is not there" in err) == (2, True)
+    assert (code, "does not exist" in err) == (2, True)

@@ -276,7 +276,7 @@ def test_own_credentials_of_another_account_than_said(run: Run, server: Accounts
     server.give(OWN, "own-1")
     code, _, err = run("audit", "--estate", "estate.toml", "--only", "O02")
     assert code == 4
-    assert f"these credentials belong to account {OWN}" in err
+    assert f"the auditor's own credentials belong to account {OWN}" in err
     assert not [call for _, call in server.seen if call.operation != "GetCallerIdentity"]
 
 
@@ -452,7 +452,7 @@ def test_two_files_of_one_name_are_told_apart(run: Run, server: AccountsServer) 
     Path("teams/estate.toml").write_text(text)
     code, out, err = run("audit", "--estate", "teams/estate.toml", "--only", "O02")
     assert (code, out) == (2, "")
-    assert f'estate=estate is of other accounts ({A}): write name = ".."' in err
+    assert f'estate=estate belongs to other accounts ({A}): write name = ".."' in err
     assert report() == kept
     Path("teams/estate.toml").write_text(f'name = "team-b"\n{text}')
     assert run("audit", "--estate", "teams/estate.toml", "--only", "O02")[0] == 0

@@ -60,7 +60,7 @@ def check(found: dict[str, Any], server: AccountsServer) -> None:
     assert found["line"] == "5 buckets in 1 account = 5 audited + 0 excluded + 0 holes"
     assert found["verdicts"]["exposed"] == 1
     (note,) = found["notes"]
-    assert note == "audited by calls alone, without a usable S3 Inventory: denied, early, plain, reports"
+    assert note == "audited with calls alone, without a usable S3 Inventory: denied, early, plain, reports"
     asked = {call.bucket for _, call in server.seen if call.operation == "GetObjectAcl"}
     assert "told" not in asked
     assert {"plain", "early", "denied"} <= asked

@@ -76,7 +76,7 @@ def test_a_bucket_that_is_not_there(stub: StubServer) -> None:
 
 def test_wrong_arguments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["estimate", "s3://bucket", "--ledger", f"sqlite:{tmp_path / 'none.db'}"]) == 2
-    assert "is not there" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     assert main(["estimate", "s3://bucket", "--only", "Z99"]) == 2
     assert main(["estimate", "s3://bucket", "--hash"]) == 2
 
@@ -101,6 +101,6 @@ def test_text_of_hostile_names_and_of_an_incomplete_listing() -> None:
     text = estimate_text(found, 80)
     assert all(line.isprintable() for line in text.splitlines())
     assert "INCOMPLETE" in text
-    assert "no price is known: the dearest is taken" in " ".join(text.split())
+    assert "no price is known: the highest price counts" in " ".join(text.split())
     assert "1:01:40 at the least" in text
     assert "1/3 of the audit's cost" in text

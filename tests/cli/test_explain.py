@@ -129,7 +129,7 @@ def test_a_delete_marker(run: Run, stub: StubServer) -> None:
     assert marker
     assert marker.version_id
     assert said(run, 2, "s3://audited/a") == (
-        "s3://audited/a is deleted, its current version is a delete marker: name one of its 1 version by --version-id"
+        "s3://audited/a is deleted, its current version is a delete marker: name one of its 1 version with --version-id"
     )
     assert "may be one of its 1 delete marker" in said(run, 2, "s3://audited/a", "--version-id", marker.version_id)
     run_id = audited(run)
@@ -159,7 +159,7 @@ def test_a_run_that_lacks_the_key(run: Run, stub: StubServer) -> None:
     for key in ("a", "b/6"):
         assert said(run, 2, f"s3://audited/{key}", "--run", part).endswith("which covers s3://audited/b/ up to b/5")
     place = f"auditor-runs/bucket=audited/run={whole}"
-    assert "is of the bucket audited" in said(run, 2, "s3://another/a", "--run", place)
+    assert "covers the bucket audited" in said(run, 2, "s3://another/a", "--run", place)
 
 
 def test_an_object_that_cannot_be_read(run: Run, stub: StubServer) -> None:

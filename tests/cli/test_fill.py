@@ -59,17 +59,17 @@ async def test_a_run_that_has_not_ended(stub: StubServer, bucket: StubBucket, tm
     before = await audit(stub, tmp_path, max_calls=40)
     code, out, err = filled(stub, before.folder)
     assert (code, out) == (2, "")
-    assert "is not complete, and only a complete run can be filled: complete it first, by the same audit" in err
+    assert "is not complete, and only a complete run can be filled: complete it first, with the same audit" in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["s3://bucket"], "leave out the target"),
-        (["--only", "O02"], "--only does not go with --fill"),
-        (["--stop-at", "k"], "--stop-at does not go with --fill"),
-        (["--ledger", "sqlite:d.db"], "--ledger does not go with --fill"),
-        (["--out", "elsewhere"], "--out does not go with --fill"),
+        (["--only", "O02"], "--only cannot be combined with --fill"),
+        (["--stop-at", "k"], "--stop-at cannot be combined with --fill"),
+        (["--ledger", "sqlite:d.db"], "--ledger cannot be combined with --fill"),
+        (["--out", "elsewhere"], "--out cannot be combined with --fill"),
     ],
 )
 def test_flags_that_are_those_of_the_run(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

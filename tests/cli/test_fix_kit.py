@@ -312,7 +312,7 @@ def test_an_old_policy_with_variables_keeps_its_version(write: Write, stub: Stub
     kit = write()
     document = json.loads(Path("kit/policy.json").read_text())
     assert (document["Version"], document["Statement"][1]["Resource"]) == ("2008-10-17", resource("c"))
-    assert "knows no escapes" in kit["policy"]["keys_left_out"][0]
+    assert "has no escapes" in kit["policy"]["keys_left_out"][0]
     assert kit["readiness"]["after_kit"]["state"] == "not ready"
 
 
@@ -363,8 +363,7 @@ def test_grants_that_are_too_scattered(write: Write, stub: StubServer) -> None:
     assert not policy["written"]
     assert policy["bytes"] > MOST_BYTES
     assert policy["reasons"] == [
-        f"the policy would need {policy['bytes']:,} bytes, and S3 takes 20,480: the grants stand on 400"
-        " keys or prefixes",
+        f"the policy would need {policy['bytes']:,} bytes, and S3 takes 20,480: the grants are on 400 keys or prefixes",
         "docs/: 400 of them",
     ]
     assert not Path("kit/policy.json").exists()
@@ -473,7 +472,7 @@ def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucke
     blocks = write()["readiness"]["after_kit"]["blocks"]
     assert [one.partition("grants ")[2][:40] for one in blocks] == [
         "WRITE, READ_ACP to S3's log delivery, wh",
-        "FULL_CONTROL to awslogsdelivery, by whic",
+        "FULL_CONTROL to awslogsdelivery, with wh",
         f"WRITE to the other account {STRANGER[:13]}",
     ]
     before = json.loads(Path("kit/bucket-acl-before.json").read_text())

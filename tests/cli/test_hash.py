@@ -51,7 +51,7 @@ def test_second_signal_gives_up_what_is_in_flight_in_one_clear_sentence(stub: St
             time.sleep(0.02)
         assert child.stderr is not None
         child.send_signal(signal.SIGINT)
-        assert "finishing what is in flight" in child.stderr.readline()
+        assert "finishing work in flight" in child.stderr.readline()
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=30)
     assert err.splitlines() == [

@@ -142,7 +142,7 @@ def test_index_is_made_again_from_the_folders(run: Run, tmp_path: Path) -> None:
         "s3://second",
         "s3://second/in/",
     ]
-    assert "s3://second/in/ lies in s3://second" in page
+    assert "s3://second/in/ is inside s3://second" in page
     code, out, _ = run("report", "runs", "--out", "-")
     assert (code, out) == (0, page)
 

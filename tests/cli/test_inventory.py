@@ -80,7 +80,7 @@ def test_two_commands_are_printed_for_a_shell(run: Run) -> None:
 def test_what_the_user_did_not_name_is_a_placeholder(run: Run) -> None:
     code, out, err = run("inventory", "s3://audited")
     assert (code, err.count("\n")) == (0, 1)
-    assert "replace DESTINATION-BUCKET and ACCOUNT-ID, or name them by --inventory and --expected-owner" in err
+    assert "replace DESTINATION-BUCKET and ACCOUNT-ID, or name them with --inventory and --expected-owner" in err
     assert out.count("DESTINATION-BUCKET") == 3
     assert out.count("ACCOUNT-ID") == 1
 

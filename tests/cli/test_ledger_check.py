@@ -75,7 +75,7 @@ def test_row_without_a_seal_is_damage(run: Run, path: Path) -> None:
     [
         (("--check", "s3://bucket"), "is not a ledger: write sqlite:PATH or dynamodb:TABLE"),
         (("--check",), "--ledger is missing"),
-        (("--check", "sqlite:no-such.db"), "is not there"),
+        (("--check", "sqlite:no-such.db"), "does not exist"),
         (("s3://bucket/k", "--check", "sqlite:l.db"), "leave the key out"),
         (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check or --repair for the whole ledger"),
     ],

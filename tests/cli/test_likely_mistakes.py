@@ -23,7 +23,7 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
             ("audit", "s3://my bucket"),
             "'my bucket' is not a bucket name (' ' is in no name): write the target like s3://my-bucket",
         ),
-        ((*AUDIT, "--engine", "boto4"), "--engine is 'boto4', which is no engine: use direct or aioboto3 or boto3"),
+        ((*AUDIT, "--engine", "boto4"), "--engine is 'boto4', which is not an engine: use direct or aioboto3 or boto3"),
         ((*AUDIT, "--max-rate", "fast"), "--max-rate is 'fast': give calls a second as a number above 0"),
         ((*AUDIT, "--fail-on", "bad"), "--fail-on is 'bad': give critical, high, medium, low, info or never"),
         ((*AUDIT, "--only", "O99"), "there is no rule 'O99': did you mean"),
@@ -33,7 +33,7 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
         ((*AUDIT, "--source", "mixed"), "s3://audited has no usable S3 Inventory: `auditor inventory s3://audited`"),
         ((*AUDIT, "--hash"), "--queue and --hash need a ledger to know what is hashed: add --ledger sqlite:PATH"),
         ((*AUDIT, "--ledger", "digests.db"), "--ledger 'digests.db' is not a ledger: write sqlite:PATH or dynamodb:"),
-        ((*AUDIT, "--out", "s3://audited/x"), "--out s3://audited/x lies in the audited bucket audited: choose"),
+        ((*AUDIT, "--out", "s3://audited/x"), "--out s3://audited/x is in the audited bucket audited: choose"),
         (
             (*AUDIT, "--profile", "nobody"),
             "there is no AWS profile 'nobody': see `aws configure list-profiles`, and fix",

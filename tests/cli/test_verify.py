@@ -171,7 +171,7 @@ async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer,
         await until_read(stub, 2)
         assert child.stderr is not None
         child.send_signal(signal.SIGINT)
-        assert "finishing what is in flight" in child.stderr.readline()
+        assert "finishing work in flight" in child.stderr.readline()
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=30)
     assert (child.returncode, err) == (
@@ -198,7 +198,7 @@ def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, 
             while not catches(child.pid, signal.SIGTERM):
                 time.sleep(0.02)
             child.send_signal(signal.SIGTERM)
-            assert "finishing what is in flight" in child.stderr.readline()
+            assert "finishing work in flight" in child.stderr.readline()
             child.send_signal(signal.SIGTERM)
             assert child.stderr.readline() == "auditor: given up; finished work is kept\n"
             other.execute("ROLLBACK")
@@ -254,7 +254,7 @@ def test_ledger_that_is_not_there_is_refused_and_not_made(
     assert main([*command, "s3://bucket/key", "--ledger", "sqlite:mistyped.db"]) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert "--ledger 'sqlite:mistyped.db' is not there" in err
+    assert "--ledger 'sqlite:mistyped.db' does not exist" in err
     assert not list(tmp_path.iterdir())
 
 

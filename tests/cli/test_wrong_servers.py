@@ -1,4 +1,4 @@
-"""A server that is no S3 server, or speaks the other scheme, is named; and the server's own words on a refusal are
+"""A server that is not an S3 server, or speaks the other scheme, is named; and the server's own words on a refusal are
 printed.
 """
 
@@ -49,7 +49,7 @@ def test_a_web_page_is_no_s3_server(run: Run, engine: str, status: int) -> None:
     with HookedServer(hook=hook) as web:
         code, out, err = run(*AUDIT, "--endpoint-url", web.url, "--engine", engine)
     assert (code, out) == (1, "")
-    said = f"{web.url} is no S3 server: it answers with text/html; check --endpoint-url"
+    said = f"{web.url} is not an S3 server: it answers with text/html; check --endpoint-url"
     if status == 404:  # some servers answer so for a bucket that they do not have
         said = f"{web.url} has no bucket named 'audited', or {said}"
     assert last(err) == f"auditor: {said}"
@@ -63,7 +63,7 @@ def test_a_web_page_in_place_of_the_listing(run: Run, stub: StubServer, engine: 
     with HookedServer(stub.world, hook) as server:
         code, _, err = run(*AUDIT, "--endpoint-url", server.url, "--engine", engine)
     assert code == 1
-    assert last(err).endswith(": this is no S3 server (text/html): check --endpoint-url")
+    assert last(err).endswith(": this is not an S3 server (text/html): check --endpoint-url")
 
 
 class _Silent(ThreadingHTTPServer):
@@ -180,7 +180,7 @@ def answered(status: str) -> bytes:
 
 
 THROUGH = "cannot be reached through the proxy 127.0.0.1 ("
-NO_PAGE = "is no S3 server: it answers with text/html; check --endpoint-url and the proxy"
+NO_PAGE = "is not an S3 server: it answers with text/html; check --endpoint-url and the proxy"
 
 
 @pytest.mark.parametrize(

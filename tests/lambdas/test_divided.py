@@ -276,7 +276,7 @@ async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_ran
     run = plan["event"]["run"]
     await ranged(service, plan, "00001", account)
     for more in ({"run": run}, {"run": run, "hop": 1}, {}):  # each range at work has a share of the one ceiling
-        with pytest.raises(RunError, match=rf"was not begun: run {run} has the bucket, until"):
+        with pytest.raises(RunError, match=rf"did not start: run {run} has the bucket, until"):
             await planned(service, **more)
     await ranged(service, plan, "00002", account)
     place = tmp_path / "divided" / "bucket=audited" / "running.json"
@@ -371,7 +371,7 @@ async def test_a_report_that_cannot_be_read_on_fails_the_plan(filled: StubServer
 
 async def test_another_start_waits_while_the_ranges_are_audited(service: AuditFunction) -> None:
     await planned(service)
-    with pytest.raises(RunError, match=r"was not begun: run .* has the bucket"):
+    with pytest.raises(RunError, match=r"did not start: run .* has the bucket"):
         await planned(service)
 
 
@@ -402,14 +402,17 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
 @pytest.mark.parametrize(
     ("event", "word"),
     [
-        ({"action": "plan"}, "has no event of the audit"),
+        ({"action": "plan"}, "lacks the event of its audit"),
         ({"action": "run", "event": {"bucket": "audited"}}, "give plan, range, summarize"),
         ({"action": "plan", "event": {"bucket": "audited"}, "hop": 1}, "'hop' is unknown beside an action"),
         ({"action": "plan", "event": {"bucket": "audited", "start_after": "a"}}, "one whole bucket or prefix"),
-        ({"action": "plan", "event": {"bucket": "audited", "max_calls": 9}}, "max_calls does not go with ranges"),
+        (
+            {"action": "plan", "event": {"bucket": "audited", "max_calls": 9}},
+            "max_calls cannot be combined with ranges",
+        ),
         ({"action": "range", "event": {"bucket": "audited"}, "range": "00001"}, "names no run"),
         ({"action": "summarize", "event": {"bucket": "audited"}}, "names no run"),
-        ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "for the action range alone"),
+        ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "belongs to the action range alone"),
         ({"action": "plan", "event": {"bucket": "audited"}, "at_once": 0}, "not a whole number"),
         ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a text"),
         ({"action": "plan", "event": {"bucket": "audited"}, "attempt": 1}, "not a text"),

@@ -101,7 +101,7 @@ def test_an_event_wins_over_the_environment() -> None:
         ({"bucket": ""}, "the event's bucket is empty"),
         ({"bucket": None}, "the event's bucket is empty"),
         ({"bucket": "", "prefix": "p/"}, "the event's bucket is empty"),
-        ({"bucket": "s3://x"}, "the event's bucket is 's3://x': give the name alone, and what its keys begin with as"),
+        ({"bucket": "s3://x"}, "the event's bucket is 's3://x': give the name alone, and a prefix of its keys as"),
         ({"bucket": "my-bucket/p"}, "the event's bucket is 'my-bucket/p': give the name alone"),
         ({"bucket": "arn:aws:s3:::my-bucket"}, "the event's bucket is 'arn:aws:s3:::my-bucket': give the name alone"),
         ({"bucket": "b" * 5_000_000}, "(it has 5,000,000 characters, and a bucket name has 3 to 63)"),
@@ -221,7 +221,7 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
     stub.faults = [deadline.at("020")]
     more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
     with pytest.raises(
-        RunError, match=r"s3://other-bucket was not begun: .*; the audit of s3://third-bucket was not begun: "
+        RunError, match=r"s3://other-bucket did not start: .*; the audit of s3://third-bucket did not start: "
     ):
         await AuditFunction(environ(stub, tmp_path, **more)).handle(
             {}, FunctionContext(seconds_left=900.0, stopping=deadline)

@@ -149,7 +149,7 @@ async def test_start_that_waited_its_whole_time_is_handed_on_as_the_same_start(
     assert event["run"].startswith("20260102T030405Z-")
     assert me.metric("RunsHandedOn") == 0
     asyncio.get_running_loop().call_later(1.0, me.deadline.come)
-    with pytest.raises(RunError, match="s3://audited was not begun: "):
+    with pytest.raises(RunError, match="s3://audited did not start: "):
         await service.handle(NIGHT, me.around(hands_on=False))
     first.give_back(RUN, ended=True)
     summary = await ended(me, service)

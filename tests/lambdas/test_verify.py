@@ -164,7 +164,7 @@ async def test_target_that_was_not_reached_and_has_no_successor_is_a_failure(
     stub.world.add("third")
     account = Account()
     stub.faults = [account.deadline.at("020")]
-    with pytest.raises(RunError, match=r"verification of s3://second was not begun: .*; .*s3://third was not begun: "):
+    with pytest.raises(RunError, match=r"verification of s3://second did not start: .*; .*s3://third did not start: "):
         await service(AUDITOR_BUCKETS=f"{BUCKET},second,third").handle({}, account.around(hands_on=False))
     assert account.metric("VerificationsFailed") == 1
 

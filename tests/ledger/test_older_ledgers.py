@@ -89,7 +89,7 @@ def refused(table: Any) -> tuple[int, str]:
     return (
         1,
         f"auditor: the ledger table '{table.name}' was written by a development version of the auditor or by another"
-        " program: make a new table and name it, by --ledger dynamodb:TABLE or by the stack's parameter ledger",
+        " program: create a new table and name it with --ledger dynamodb:TABLE or the stack's parameter ledger",
     )
 
 

@@ -103,7 +103,7 @@ def test_connection_that_cannot_be_set_up_is_closed() -> None:
 
 
 async def test_missing_directory(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"directory of --ledger .*ledger\.db does not exist: make '.*/no'"):
+    with pytest.raises(LedgerError, match=r"directory of --ledger .*ledger\.db does not exist: create '.*/no'"):
         await open_once(tmp_path / "no" / "ledger.db")
 
 

@@ -45,7 +45,7 @@ def read_begun(store: Store, target: Target, run_id: str) -> BegunFiles:
 def check_target(plan: PlanFile, target: Target) -> None:
     """Raise RunChanged unless the plan is of this target."""
     if plan.target != target:
-        raise RunChanged(f"run {plan.run} is of another target, prefix or key range: start a new run")
+        raise RunChanged(f"run {plan.run} has another target, prefix or key range: start a new run")
 
 
 def check_facts(file: BucketFile, facts: BucketFacts) -> None:

@@ -164,7 +164,7 @@ class RangeProcesses:
         self._lost[lost] += 1
         how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         if self._lost[lost] >= LOST:
-            self._fail(RunError(f"a process that was to audit {work} {how}, the {LOST}rd time: see what ended it"))
+            self._fail(RunError(f"a process that was to audit {work} {how}, for the {LOST}rd time: see what ended it"))
         else:
             log.warning("a process that was to audit %s %s: another one takes it over", visible(work), how)
         if name is not None:

@@ -104,8 +104,8 @@ def _identified(account: EstateAccount, connection: Connection, expected: str | 
             # A server without STS: its listing names the caller's buckets all the same.
             return account, f"; its account number is not known either (GetCallerIdentity: {failure.code})"
         raise CredentialsError(
-            f"the account of these credentials is not known (GetCallerIdentity: {failure.code})"
+            f"the account of the auditor's own credentials is not known (GetCallerIdentity: {failure.code})"
         ) from failure
     if wanted not in (None, number):
-        raise CredentialsError(f"these credentials belong to account {number}: name a role to assume")
+        raise CredentialsError(f"the auditor's own credentials belong to account {number}: name a role to assume")
     return (replace(account, id=number) if len(number) == 12 and number.isdecimal() else account), ""

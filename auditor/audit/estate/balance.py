@@ -188,7 +188,7 @@ def _line(counts: BucketCounts, holes_of_accounts: int, accounts: int) -> str:
     if not holes_of_accounts:
         return found if counts.buckets else f"{found}: {NO_BUCKET}"
     verb = "is a hole" if holes_of_accounts == 1 else "are holes"
-    return f"{found}; {holes_of_accounts:,} of the accounts {verb}: more buckets may be there"
+    return f"{found}; {holes_of_accounts:,} of the accounts {verb}: there may be more buckets"
 
 
 def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
@@ -218,7 +218,7 @@ def _without_inventory(results: Sequence[BucketResult], ends: Mapping[str, Bucke
         if one.bucket in ended and any(words.startswith(NO_INVENTORY) for words in ended[one.bucket].not_looked_at)
     ]
     if names:
-        yield f"audited by calls alone, without a usable S3 Inventory: {_first(names)}"
+        yield f"audited with calls alone, without a usable S3 Inventory: {_first(names)}"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -53,9 +53,7 @@ class EstateFiles:
         others = found.numbers - {None}
         if others and self._accounts - {None} and not others & self._accounts:
             named = ", ".join(sorted(map(str, others))[:5])
-            raise UsageError(
-                f'{self.uri} is of other accounts ({named}): write name = ".." into this file of an estate'
-            )
+            raise UsageError(f'{self.uri} belongs to other accounts ({named}): write name = ".." into this estate file')
         return found
 
     def start(self, start: str) -> EarlierEstate | None:

@@ -54,7 +54,7 @@ class EarlierObjects:
     def _after(self, start: str | None) -> Iterator[tuple[str, bytes]]:
         seal = read_seal(self._run.store, self._run.path)
         if seal is None:
-            raise OutputError(f"{self._run.uri} has no seal, which shows that its lines are as they were written")
+            raise OutputError(f"{self._run.uri} has no seal, and only a seal shows that its lines are unaltered")
         sealed = {part.path: part for part in seal.parts}
         for _, files in self._run.by_part():
             part = files.get("objects")

@@ -361,7 +361,7 @@ class PolicyWriter:
     def _too_large(self, size: int | None) -> Iterator[str]:
         needed = f"about {self._size + 2:,}" if size is None else f"{size:,}"
         yield (
-            f"the policy would need {needed} bytes, and S3 takes {MOST_BYTES:,}: the grants stand on"
+            f"the policy would need {needed} bytes, and S3 takes {MOST_BYTES:,}: the grants are on"
             f" {_patterns(self._count)}"
         )
         for folder, number in sorted(self._folders.items(), key=lambda one: (-one[1], one[0]))[:5]:
@@ -372,9 +372,9 @@ class PolicyWriter:
             yield (
                 f"{_patterns(self._special)} with *, ? or $: not in the policy, because"
                 + (
-                    " this server knows no escapes for them"
+                    " this server has no escapes for them"
                     if self._semantics is Semantics.CEPH
-                    else " the present policy has variables in the old Version 2008-10-17, which knows no escapes"
+                    else " the present policy has variables in the old Version 2008-10-17, which has no escapes"
                 )
             )
         if self._hidden:

@@ -32,8 +32,8 @@ _OWNERS: Final = 1000
 _NAMES: Final = {
     LOG_DELIVERY: "S3's log delivery, which writes access logs: let the bucket policy allow logging.s3.amazonaws.com"
     " s3:PutObject in its place",
-    LOG_WRITER: "awslogsdelivery, by which CloudFront writes its older logs: change the distributions to logs of the"
-    " version 2, or keep ACLs on this bucket",
+    LOG_WRITER: "awslogsdelivery, with which CloudFront writes its legacy logs: move the distributions to standard"
+    " logging (v2), or keep ACLs on this bucket",
     ALL_USERS: "everyone (AllUsers)",
     AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
     ANONYMOUS_OWNER: "everyone (the anonymous user)",

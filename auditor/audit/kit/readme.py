@@ -214,7 +214,7 @@ def readme(kit: Kit) -> str:
 
 
 def _of_keys(kit: Kit, layout: TableLayout) -> Iterator[str]:
-    yield "ACLs are off on this bucket (BucketOwnerEnforced): the kit changes KMS keys alone."
+    yield "ACLs are off on this bucket (BucketOwnerEnforced): the kit changes only KMS keys."
     yield "## Steps"
     yield from _numbered([*_key_steps(kit), _audit_again(kit, "E03 finds nothing any more")])
     yield "## How to go back"

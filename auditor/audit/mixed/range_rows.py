@@ -50,7 +50,7 @@ async def open_range(
     try:
         rows = await asyncio.to_thread(load_range, store, run_id, range_id, target, lambda: bool(stop))
     except InventoryError as error:
-        log.warning("range %s: each object is read by calls, because %s", range_id, visible(str(error)))
+        log.warning("range %s: each object is read with calls, because %s", range_id, visible(str(error)))
         rows = None
     if rows is None:
         yield PageFacts()

@@ -94,7 +94,7 @@ def with_newest(
             refused.append(str(error))
     if not refused:
         raise InventoryError(
-            f"{place.uri} has no inventory report of the bucket {target.bucket}: name the destination of one by"
+            f"{place.uri} has no inventory report of the bucket {target.bucket}: name the destination of one with"
             f" --inventory (`auditor inventory s3://{target.bucket}` helps to set it up), or audit with --source live"
         )
     raise InventoryError(
@@ -126,15 +126,17 @@ def check_use(report: InventoryReport, target: Target, name: str, times: ReportT
     if report.bucket != target.bucket:
         raise InventoryError(f"{name} is a report of the bucket {visible(report.bucket)}, not of {target.bucket}")
     if missing := [column for column in IDENTITY if column not in report.columns]:
-        raise InventoryError(f"{name} is of a report without {missing[0]}: add this field to its configuration")
+        raise InventoryError(f"{name} belongs to a report without {missing[0]}: add this field to its configuration")
     if not set(FACT_COLUMNS).intersection(report.columns):
-        raise InventoryError(f"{name} is of a report without facts: add ObjectAccessControlList to its configuration")
+        raise InventoryError(
+            f"{name} belongs to a report without facts: add ObjectAccessControlList to its configuration"
+        )
     if target.versions and not report.versions:
-        raise InventoryError(f"{name} is of a report on current versions: set IncludedObjectVersions to All")
+        raise InventoryError(f"{name} belongs to a report on current versions only: set IncludedObjectVersions to All")
     if times.oldest is not None and report.created < times.oldest:
-        raise InventoryError(f"{name} is of {report.created}, and no fact may be older than of {times.oldest}")
+        raise InventoryError(f"{name} is from {report.created}, and no fact may be older than {times.oldest}")
     if times.newest is not None and report.created > times.newest:
-        raise InventoryError(f"{name} is of {report.created}, which is in the future: check the clocks")
+        raise InventoryError(f"{name} is from {report.created}, which is in the future: check the clocks")
 
 
 def read_report(store: Store, path: str, target: Target, times: ReportTimes) -> FoundReport:

@@ -179,7 +179,7 @@ class Probe:
         signed = f" and {counted(number[True], 'request')} signed by the foreign account" if number[True] else ""
         return (
             f"the probe sends {counted(number[False], 'unsigned request')}{signed}, {PER_SECOND:.0f} a second, and one"
-            f" more for each answer that contradicts a verdict: they will stand in the access logs and CloudTrail data"
+            f" more for each answer that contradicts a verdict: they will appear in the access logs and CloudTrail data"
             f" events of the owner of {visible(self._run.bucket_name)}"
         )
 
@@ -205,7 +205,7 @@ async def probe(
     order = request.order
     file = await asyncio.to_thread(lambda: run.begun_with)
     if await asyncio.to_thread(lambda: run.summary) is None:
-        raise UsageError(f"{run.uri} has no summary, because the run has not ended: give one that has")
+        raise UsageError(f"{run.uri} has no summary, because the run has not ended: give one that has ended")
     trust = Trust.of(trusted_by(run))
     _check_address(order.address, trust)
     settings = replace(settings, max_calls=None, semantics=file.facts.semantics)

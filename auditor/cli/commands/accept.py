@@ -131,7 +131,7 @@ def _name(party: str, settings: Settings) -> str:
 def _in_run(opened: RunReader, party: str) -> list[str]:
     """Return a line for each verdict and each rule of a run that names the party."""
     if opened.summary is None:
-        raise UsageError(f"{opened.uri} has no summary, because the run has not ended: give one that has")
+        raise UsageError(f"{opened.uri} has no summary, because the run has not ended: give one that has ended")
     lines = []
     for verdict, audiences in opened.summary.audiences.items():
         named = (count for text, count in audiences.items() for one in known_audiences((text,)) if one.name == party)

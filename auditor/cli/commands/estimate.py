@@ -101,7 +101,7 @@ def declare_plan(flags: Flags) -> None:
 def run_plan(frame: CommandFrame) -> int:
     """Print the ranges of the target, and return 0."""
     if len(frame.targets) > 1:
-        raise UsageError("`auditor plan` cuts one target: give one")
+        raise UsageError("`auditor plan` splits one target: give one")
     target = frame.targets[0]
     check_number(frame.options.ranges)
     first_word(f"asking about {visible(target.uri)}")

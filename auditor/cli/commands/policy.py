@@ -198,9 +198,9 @@ def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iter
             " and without --key-policies no key's policy is read"
         )
     if role == "audit" and settings.level == "exposure":
-        yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"
+        yield "this role reads its run folders through the policies of the reports bucket and its key (docs/deploy.md)"
         if settings.inventory is not None:
-            yield "it reads the reports of S3 Inventory by the policies of their bucket and key (docs/deploy.md)"
+            yield "it reads the reports of S3 Inventory through the policies of their bucket and key (docs/deploy.md)"
 
 
 def declare_inventory(flags: Flags) -> None:
@@ -235,7 +235,7 @@ def run_inventory(frame: CommandFrame) -> int:
     }
     frame.print_lines(document, _commands(asked, prices))
     if asked.placeholders:
-        remark(f"replace {' and '.join(asked.placeholders)}, or name them by --inventory and --expected-owner")
+        remark(f"replace {' and '.join(asked.placeholders)}, or name them with --inventory and --expected-owner")
     return 0
 
 

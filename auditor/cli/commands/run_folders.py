@@ -195,7 +195,7 @@ def run_export(frame: CommandFrame) -> int:
         raise UsageError(f"--region {settings.region!r} is not a region: write it like eu-west-1")
     with frame.reading(options.run_folder) as opened:
         if opened.summary is None:
-            raise UsageError(f"run {opened.run_id} has no summary.json yet: end it with `auditor audit --resume`")
+            raise UsageError(f"run {opened.run_id} has no summary.json yet: complete it with `auditor audit --resume`")
         heard()
         if options.file is not None or not options.send:
             how = _choices(opened, frame, account)

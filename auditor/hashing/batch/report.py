@@ -195,7 +195,7 @@ def report_files(store: Store, given: str) -> list[ReportFile]:
     if paths:
         return [ReportFile(path) for path in paths]
     raise UsageError(
-        f"{store.uri(folder)[:200]} holds no completion report: give its folder, its manifest.json or a CSV of it"
+        f"{store.uri(folder)[:200]} has no completion report: give its folder, its manifest.json or a CSV of it"
     )
 
 
@@ -251,7 +251,7 @@ def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:
         if entry.get("Bucket", store.bucket) != store.bucket or not key.startswith(_inside(folder, "")):
-            raise RunError(f"{store.uri(manifest)} names a file outside its own folder: give that file itself")
+            raise RunError(f"{store.uri(manifest)} names a file outside its folder: give that file itself")
         return key
     name = PurePosixPath(key).name
     for path in (_inside(folder, f"results/{name}"), _inside(folder, name)):

@@ -76,7 +76,7 @@ def opened(document: object, binding: Binding) -> HashProgress:
         raise CheckpointError("the checkpoint does not have a checkpoint's fields")
     for name, value in bound.items():
         if document[name] != value:
-            raise CheckpointError(f"the checkpoint is of another {name}")
+            raise CheckpointError(f"the checkpoint belongs to another {name}")
     try:
         progress = typed(HashProgress, document)
         _check_digests(progress)

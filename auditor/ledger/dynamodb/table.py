@@ -100,7 +100,7 @@ class Table:
     def _refused(self) -> LedgerError:
         return LedgerError(
             f"the ledger table {self.name!r} was written by a development version of the auditor or by another"
-            " program: make a new table and name it, by --ledger dynamodb:TABLE or by the stack's parameter ledger"
+            " program: create a new table and name it with --ledger dynamodb:TABLE or the stack's parameter ledger"
         )
 
     async def _begin(self) -> None:
@@ -274,7 +274,7 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
     name, action = f"the ledger table {table!r} in {region}", failure.action
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
-    absent = "make it (pk and sk, strings), or fix --ledger and --region"
+    absent = "create it (pk and sk, strings), or fix --ledger and --region"
     kind = LedgerReadOnlyError if failure.code in DENIED and action in _WRITES else LedgerError
     return kind(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))
 

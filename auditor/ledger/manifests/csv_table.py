@@ -78,8 +78,8 @@ def read(source: ManifestFile) -> Iterator[Record]:
     if not _accepted(head):
         raise source.error(
             number,
-            "the header must be that of our own export, or name the columns key and digest, and optionally algorithm"
-            " and size, in any order, separated by commas",
+            "the header must be that of the auditor's export, or name the columns key and digest, and optionally"
+            " algorithm and size, in any order, separated by commas",
         )
     for number, cells in table:
         if not cells:

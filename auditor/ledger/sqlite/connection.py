@@ -66,7 +66,7 @@ def connect(path: str) -> sqlite3.Connection:
     """
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
-        raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
+        raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: create {str(parent)!r} first")
     if path != MEMORY:
         _create(path)
 

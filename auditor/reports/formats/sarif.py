@@ -16,7 +16,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _RULES: Final = {
     "new-exposure": ("error", "The change opens objects to somebody who cannot reach them today."),
-    "not-predictable": ("warning", "The facts of the run do not tell who could reach some objects."),
+    "not-predictable": ("warning", "The facts of the run do not show who could reach some objects."),
     "access-lost": ("note", "The change closes objects to somebody who can reach them today."),
 }
 """The ID of each rule, with the level of its results and its description."""
@@ -49,7 +49,7 @@ def _rules() -> Iterator[dict[str, Any]]:
 def _results(counts: WhatIfCounts, file: str, lines: Mapping[str, StatementLines]) -> Iterator[dict[str, Any]]:
     yield from _of_statements("new-exposure", "opens", counts.opened_by, file, lines)
     if counts.unpredictable:
-        text = f"{counted(counts.unpredictable, 'object')}: the facts of the run do not tell who could reach them"
+        text = f"{counted(counts.unpredictable, 'object')}: the facts of the run do not show who could reach them"
         yield _result("not-predictable", text, file, None)
     yield from _of_statements("access-lost", "closes", counts.closed_by, file, lines)
 

@@ -244,7 +244,7 @@ def _notes(entries: Sequence[IndexEntry], newest: datetime | None) -> Iterable[s
     if newest is not None and (oldest := min(moments)).date() != newest.date():
         yield f"The runs were made on several days: the oldest began on {phrases.long_date(oldest)}."
     for inner, outer in _overlaps(entries):
-        yield f"{visible(inner)} lies in {visible(outer)}: its objects count twice in the sums."
+        yield f"{visible(inner)} is inside {visible(outer)}: its objects count twice in the sums."
     fewer = sum(one.summary is not None and one.summary.changes.against is None for one in entries)
     if fewer and fewer < len(moments):
         verb = "is" if fewer == 1 else "are"

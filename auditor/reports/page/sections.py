@@ -101,7 +101,7 @@ def _advice(action: str, code: str) -> str:
     if code in _DENIED:
         needed = _NEEDED.get(action)
         return f"allow {needed} to the auditor" if needed else "allow the auditor what `auditor policy` prints"
-    return "run again; if it stays, docs/troubleshooting.md has the codes"
+    return "run again; if it persists, docs/troubleshooting.md has the codes"
 
 
 _SWITCHES: Final = {name: name.title().replace("_", "") for name in PublicAccessBlock.__struct_fields__}

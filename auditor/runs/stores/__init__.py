@@ -42,7 +42,7 @@ def open_store(
         try:
             return LocalStore(Path(uri).expanduser())
         except RuntimeError as error:
-            raise UsageError(f"--out {uri[:200]}: there is no such home directory: write it out") from error
+            raise UsageError(f"--out {uri[:200]}: that home directory does not exist: write the whole path") from error
     if scheme != "s3":
         raise UsageError(f"{uri} is not an output place: give a directory or s3://BUCKET/PREFIX")
     bucket, _, prefix = rest.partition("/")

@@ -25,7 +25,7 @@ _SENTENCES: Final = {
     errno.EFBIG: "would grow past the largest file allowed here: raise the limit, or choose another place with --out",
     errno.EACCES: _DENIED,
     errno.EPERM: _DENIED,
-    errno.EROFS: "lies on a read-only file system: choose another place with --out",
+    errno.EROFS: "is on a read-only file system: choose another place with --out",
     errno.ENOTDIR: _NOT_A_DIRECTORY,
     errno.EEXIST: _NOT_A_DIRECTORY,
     errno.ELOOP: "is a symbolic link, through which the auditor writes nothing: remove it, or choose another --out",

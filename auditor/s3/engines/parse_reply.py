@@ -60,7 +60,7 @@ def _grant(action: str, grant: Reply) -> Grant:
     permission = str(required(action, grant, "Permission")).strip()
     if permission not in PERMISSIONS:
         # No rule would match it, so the object would look safe.
-        raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
+        raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is not a permission")
     return Grant(name, permission)
 
 

@@ -166,7 +166,7 @@ class AiohttpStream:
     def __init__(self, response: aiohttp.ClientResponse, read_limit: float, rate: MinimumRate) -> None:
         self.status = response.status
         if not 200 <= self.status <= 599:
-            raise BrokenAnswerError(f"status {self.status} is no answer")
+            raise BrokenAnswerError(f"status {self.status} is not an answer")
         if response.version not in (aiohttp.HttpVersion10, aiohttp.HttpVersion11):
             raise BrokenAnswerError("what came is not HTTP/1.1")
         self.reason = (response.reason or "").encode("utf-8", "surrogateescape").decode("latin-1")

@@ -150,7 +150,7 @@ class ResponseReader:
             self._head = False
             self._begin_body(status)
         elif status < 100 or status == 101:
-            self._fail(f"status {status} is no answer")
+            self._fail(f"status {status} is not an answer")
 
     def on_body(self, piece: bytes) -> None:
         if self._answer is not None:
@@ -189,7 +189,7 @@ class ResponseReader:
 
     def _begin_body(self, status: int) -> None:
         if status > 599:
-            self._fail(f"status {status} is no answer")
+            self._fail(f"status {status} is not an answer")
         parser, headers = self._parser, self._headers
         # get_http_version() makes a str, which costs a tenth of all the parsing.
         if (self._interim or not self._is_http_1) and not parser.get_http_version().startswith("1."):

@@ -33,7 +33,7 @@ async def inventory_place(named: str | None, target: Target, ask: AskPage) -> In
         grant = f"grant {RIGHT}, or " if failure.status == 403 else ""
         raise InventoryMissing(
             f"the S3 Inventory of {target.uri} is not known ({ACTION}: {failure.code}): {grant}name the destination of"
-            " its reports by --inventory s3://BUCKET/PREFIX"
+            " its reports with --inventory s3://BUCKET/PREFIX"
         ) from failure
     return configured_place(found, target)
 
@@ -66,7 +66,7 @@ def configured_place(found: Iterable[Mapping[str, Any]], target: Target) -> Inve
     if not usable:
         raise InventoryMissing(
             f"{target.uri} has no usable S3 Inventory: `auditor inventory {target.uri}` prints one to set up, or name"
-            " the destination of its reports by --inventory s3://BUCKET/PREFIX"
+            " the destination of its reports with --inventory s3://BUCKET/PREFIX"
         )
     _, _, bucket, prefix = usable[0]
     return InventoryPlace(bucket, prefix)

@@ -147,7 +147,7 @@ def _grants(entries: list[Mapping[str, Any]]) -> Iterator[Grant]:
         grantee = entry["uri"] if kind == "Group" else entry["canonicalId"]
         permission = entry["permission"]
         if kind not in ("Group", "CanonicalUser") or not _is_text(grantee) or not _is_text(permission):
-            raise ValueError("is no grant")
+            raise ValueError("is not a grant")
         yield Grant(grantee, permission)
 
 

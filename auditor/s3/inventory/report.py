@@ -81,9 +81,11 @@ def read_manifest(manifest: bytes, checksum: bytes | None, folder: str, name: st
         document = parse_object(manifest, name)
         form = document["fileFormat"]
         if form == "ORC":
-            raise InventoryError(f"{name} is of a report in ORC, which is not read: set the format to CSV or Parquet")
+            raise InventoryError(
+                f"{name} belongs to a report in ORC, which is not supported: set the format to CSV or Parquet"
+            )
         if form not in (CSV, PARQUET):
-            raise InventoryError(f"{name} is of a report in another format than CSV and Parquet, which is not read")
+            raise InventoryError(f"{name} belongs to a report in a format other than CSV and Parquet")
         return InventoryReport(
             bucket=_text(document["sourceBucket"]).rpartition(":")[2],  # its name, or an ARN of any partition
             created=_created(document["creationTimestamp"], folder),
@@ -124,5 +126,5 @@ def _file(entry: Mapping[str, Any]) -> InventoryFile:
 
 def _text(value: object) -> str:
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ValueError("is no text")
+        raise ValueError("is not a text")
     return str(value)

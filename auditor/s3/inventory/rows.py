@@ -101,7 +101,7 @@ class RowReader:
             if len(cells) != self._count:
                 raise self._damaged(f"has {len(cells)} columns where {self._count} belong")
             if cells[bucket] != self._bucket:
-                raise self._damaged("is of another bucket")
+                raise self._damaged("belongs to another bucket")
             cells = [*cells, ""]  # the last cell stands for a column that is missing
             try:
                 key = decode(cells[key_at])

@@ -175,7 +175,7 @@ def test_impossible_numbers_and_combinations_are_refused(
         assert main(["audit", *target, *flags]) == 2
         assert words in capsys.readouterr().err
     assert main(["audit", "--fill", str(tmp_path), "--jobs", "2"]) == 2
-    assert "--jobs does not go with --fill" in capsys.readouterr().err
+    assert "--jobs cannot be combined with --fill" in capsys.readouterr().err
     assert main(["audit", "--all-buckets", "--jobs", "2", "--out", str(tmp_path)]) == 2
     assert "--jobs" in capsys.readouterr().err
 

@@ -462,7 +462,7 @@ class TestLimits:
     ) -> None:
         report_of(stub, bucket)
         with pytest.raises(
-            InventoryError, match="is of 2026-03-04T01:02:00Z, and no fact may be older than of 2026-03-04"
+            InventoryError, match="is from 2026-03-04T01:02:00Z, and no fact may be older than 2026-03-04"
         ):
             await self.mixed(stub, tmp_path, acl=35, head=35)
 
@@ -471,7 +471,7 @@ class TestLimits:
     ) -> None:
         report_of(stub, bucket)
         before = partial(float, CREATED.timestamp() - 3600)
-        with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is in the future"):
+        with pytest.raises(InventoryError, match="is from 2026-03-04T01:02:00Z, which is in the future"):
             await audit(stub, tmp_path, only=BY_REPORT, clock=before, **MIXED)
 
     async def test_whole_head_of_the_last_run_goes_with_the_acl_of_the_report(

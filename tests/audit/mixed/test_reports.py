@@ -137,9 +137,9 @@ DAMAGES: Final[dict[str, tuple[Change, str]]] = {
     "another bucket": (lambda at, it: rewrite(at, it, sourceBucket="other"), "is a report of the bucket other, not of"),
     "ORC": (
         lambda at, it: rewrite(at, it, fileFormat="ORC"),
-        "in ORC, which is not read: set the format to CSV or Parq",
+        "in ORC, which is not supported: set the format to CSV or Parq",
     ),
-    "a new format": (lambda at, it: rewrite(at, it, fileFormat="Lance"), "another format than CSV and Parquet"),
+    "a new format": (lambda at, it: rewrite(at, it, fileFormat="Lance"), "a format other than CSV and Parquet"),
 }
 
 
@@ -177,16 +177,16 @@ def test_without_an_older_report_the_audit_does_not_begin(tmp_path: Path, name: 
 
 
 def test_no_report_at_all_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InventoryError, match="name the destination of one by --inventory"):
+    with pytest.raises(InventoryError, match="name the destination of one with --inventory"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("columns", "target", "sentence"),
     [
-        ([one for one in CURRENT if one != "ETag"], TARGET, "of a report without ETag: add this field"),
-        (("Bucket", "Key", "Size", "LastModifiedDate", "ETag"), TARGET, "of a report without facts"),
-        (CURRENT, Target(BUCKET, versions=True), "on current versions: set IncludedObjectVersions to All"),
+        ([one for one in CURRENT if one != "ETag"], TARGET, "to a report without ETag: add this field"),
+        (("Bucket", "Key", "Size", "LastModifiedDate", "ETag"), TARGET, "to a report without facts"),
+        (CURRENT, Target(BUCKET, versions=True), "on current versions only: set IncludedObjectVersions to All"),
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
@@ -208,7 +208,7 @@ def test_report_that_is_too_old_is_refused(tmp_path: Path) -> None:
     with load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:02:00Z")):
         pass
     with pytest.raises(
-        InventoryError, match="is of 2026-03-04T01:02:00Z, and no fact may be older than of 2026-03-04T01:03"
+        InventoryError, match="is from 2026-03-04T01:02:00Z, and no fact may be older than 2026-03-04T01:03"
     ):
         load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:03:00Z"))
 
@@ -217,7 +217,7 @@ def test_report_of_the_future_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
     with load(tmp_path, times=ReportTimes(newest="2026-03-04T01:02:00Z")):
         pass
-    with pytest.raises(InventoryError, match="is of 2026-03-04T01:02:00Z, which is in the future"):
+    with pytest.raises(InventoryError, match="is from 2026-03-04T01:02:00Z, which is in the future"):
         load(tmp_path, times=ReportTimes(newest="2026-03-04T01:01:59Z"))
 
 
@@ -231,7 +231,7 @@ def test_time_of_the_facts_is_the_earlier_of_the_two(tmp_path: Path) -> None:
 def test_row_of_another_bucket_condemns_the_report(tmp_path: Path, form: str) -> None:
     rows = [*plain_rows(BUCKET, KEYS), *plain_rows("other", ["k"])]
     write_report(into(tmp_path), rows, bucket=BUCKET, form=form)
-    with pytest.raises(InventoryError, match="is of another bucket, so the report is damaged"):
+    with pytest.raises(InventoryError, match="belongs to another bucket, so the report is damaged"):
         load(tmp_path)
 
 

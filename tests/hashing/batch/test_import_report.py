@@ -276,7 +276,7 @@ def test_manifest_leads_nowhere_else(run: Run, stub: StubServer, entry: dict[str
         reports.put(path, data)
     code, _ = run("s3://reports/job-1")
     assert code == 1
-    assert "outside its own folder" in run.err
+    assert "outside its folder" in run.err
 
 
 @pytest.mark.parametrize("key", ["../../../etc/passwd", "", "job-1/results/.."])
@@ -326,7 +326,7 @@ def test_columns_in_another_order_and_new_ones(run: Run, stub: StubServer, tmp_p
 def test_nothing_there(run: Run, tmp_path: Path) -> None:
     code, _ = run(tmp_path)
     assert code == 2
-    assert "holds no completion report" in run.err
+    assert "has no completion report" in run.err
 
 
 def test_disk_too_full_for_the_report_is_one_sentence(run: Run, tmp_path: Path) -> None:

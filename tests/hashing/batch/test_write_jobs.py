@@ -242,6 +242,6 @@ async def test_manifests_go_elsewhere_where_that_is_said_but_never_into_the_audi
         assert places.manifests is not None
         assert places.manifests.uri() == str(tmp_path / "manifests")
     settings = Settings(out=str(tmp_path / "runs"), batch_manifest="s3://audited/manifests")
-    with pytest.raises(UsageError, match="--batch-manifest s3://audited/manifests lies in the audited bucket"):
+    with pytest.raises(UsageError, match="--batch-manifest s3://audited/manifests is in the audited bucket"):
         async with open_resources(settings, [Target("audited")]):
             pytest.fail("it was opened")

@@ -198,7 +198,7 @@ def test_plain_table(tmp_path: Path, text: str, records: list[Record]) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        *((head, "sums:1: the header must be that of our own export, or name the columns key and digest, and")
+        *((head, "sums:1: the header must be that of the auditor's export, or name the columns key and digest, and")
           for head in ("", f"a,{SHA}\n", "key\n", "key,key,digest\n", "key,sha256\n", "path,digest\n", "Key,Digest\n",
                        "key;digest\n", "key\tdigest\n", "key,digest,version_id\n")),
         (f"key,digest\na,{SHA}\nb\n", "sums:3: 1 cells, where the header has 2"),

@@ -102,7 +102,7 @@ def test_each_result_is_at_its_statement() -> None:
     assert shown(made) == [
         ("new-exposure", "error", 4, "statement Website opens www/a and 1 other object"),
         ("new-exposure", "error", 1, "the change as a whole opens 1 object"),
-        ("not-predictable", "warning", 1, "1 object: the facts of the run do not tell who could reach them"),
+        ("not-predictable", "warning", 1, "1 object: the facts of the run do not show who could reach them"),
         ("access-lost", "note", 9, "statement #2 closes c"),
         ("access-lost", "note", 1, "the change as a whole closes 1 object"),
     ]

@@ -121,7 +121,7 @@ def test_run_of_another_night_is_a_hole() -> None:
 def test_targets_that_lie_in_one_another_are_named() -> None:
     inner = entry(run_of("clean", private=2, prefix="in/"))
     notes = index_page([CLEAN, inner], PLACE).headline.notes
-    assert notes == ("s3://clean/in/ lies in s3://clean: its objects count twice in the sums.",)
+    assert notes == ("s3://clean/in/ is inside s3://clean: its objects count twice in the sums.",)
 
 
 def test_new_objects_of_a_first_run_are_not_known() -> None:

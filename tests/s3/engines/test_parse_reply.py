@@ -183,7 +183,7 @@ def test_grantee(grantee: dict[str, str], name: str) -> None:
         ({"Grants": [{"Grantee": {"ID": "g"}}]}, "Permission is missing"),
         ({"Grants": [{"Grantee": {}, "Permission": "READ"}]}, "a grantee without ID or URI"),
         ({"Grants": [{"Grantee": {"ID": " "}, "Permission": "READ"}]}, "a grantee without ID or URI"),
-        ({"Grants": [{"Grantee": {"ID": "g"}, "Permission": "R" * 50}]}, f"'{'R' * 40}' is no permission"),
+        ({"Grants": [{"Grantee": {"ID": "g"}, "Permission": "R" * 50}]}, f"'{'R' * 40}' is not a permission"),
     ],
 )
 def test_acl_that_lacks_an_element(changes: dict[str, Any], message: str) -> None:

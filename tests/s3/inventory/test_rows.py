@@ -89,7 +89,7 @@ def test_old_versions_and_delete_markers_are_no_current_objects(versions: bool, 
 @pytest.mark.parametrize(
     ("cells", "problem"),
     [
-        ({"Bucket": "another"}, "row 2 is of another bucket"),
+        ({"Bucket": "another"}, "row 2 belongs to another bucket"),
         ({"ETag": "a\nb"}, "row 2 has a malformed version ID, ETag, size or date"),
         ({"Size": "1\x00"}, "row 2 has a malformed version ID, ETag, size or date"),
     ],

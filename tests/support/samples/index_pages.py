@@ -24,8 +24,8 @@ EXCLUDED: Final = "by the pattern *-logs: access logs, kept 30 days (platform te
 ESTATE: Final = EarlierEstate(
     estate=RUN,
     folder="estate=shop",
-    line="71 buckets in 3 accounts = 67 audited + 3 excluded + 1 hole; 1 of the accounts is a hole: more buckets may be"
-    " there",
+    line="71 buckets in 3 accounts = 67 audited + 3 excluded + 1 hole; 1 of the accounts is a hole: there may be more"
+    " buckets",
     notes=("the pattern typo* of team a matches no bucket: remove or correct it",),
     accounts=(
         AccountResult(

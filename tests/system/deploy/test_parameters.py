@@ -20,7 +20,7 @@ from tests.system.deploy.checks.sources import parameters
     ("given", "word"),
     [
         ([], "the parameter buckets is missing"),
-        (["buckets=Not_A_Bucket"], "which is no bucket"),
+        (["buckets=Not_A_Bucket"], "which is not a bucket"),
         (["buckets=photos", "level=deep"], "give exposure or metadata or fixity"),
         (["buckets=photos", "shedule=rate(1 day)"], "there is no parameter 'shedule'"),
         (["buckets=photos", "hashingTimeout=1801"], "give a whole number from 10 to 1800"),

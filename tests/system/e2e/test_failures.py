@@ -65,7 +65,7 @@ def test_the_event_of_an_audit_without_an_answer_until_its_timeout_is_kept(make:
     (letter,) = kept(system)
     assert letter["requestPayload"] == {"bucket": "photos"}
     said = letter["responsePayload"]["errorMessage"]
-    assert "did not answer before the deadline; begin again with the event" in said
+    assert "did not answer before the deadline; start again with the event" in said
 
 
 def test_an_event_of_the_worker_that_is_no_batch_is_told(make: Make) -> None:

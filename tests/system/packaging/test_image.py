@@ -148,7 +148,7 @@ def test_an_audit_runs_as_its_user_on_a_root_that_is_read_only(image: Image, tmp
         tmp_path, "audit", "s3://audited", "--endpoint-url", stub.url, "--out", str(image.root / "out")
     )
     assert elsewhere.returncode == 1
-    assert "lies on a read-only file system" in elsewhere.stderr
+    assert "is on a read-only file system" in elsewhere.stderr
 
 
 def test_the_stages_share_a_base_and_name_no_architecture() -> None:
