@@ -41,7 +41,9 @@ version left; for `probe`, S3 contradicts a verdict |
 under a prefix (`--allow-empty` allows it), or `probe` compared nothing; \
 4 outranks 3, except for `probe` |
 
-Findings raise 3, verdicts do not. One of several targets that failed is a hole (4); if all failed, the code is 1.
+Findings raise 3, verdicts do not. With 4, the findings that there are still count, and more may be missing. Some
+commands give their codes a meaning of their own, which their help states. One of several targets that failed is a hole
+(4); if all failed, the code is 1.
 """
 OF_ALL = frozenset({"--help", "--help-all", "--verbose", "--quiet", "--no-progress"})
 """Flags of all commands: no command names them."""
