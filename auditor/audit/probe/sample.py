@@ -55,7 +55,7 @@ class Sampler:
         entry = (rank, -self._seen, line)
         if len(kept) < self._sample:
             heapq.heappush(kept, entry)
-        elif rank > kept[0][0]:
+        elif kept and rank > kept[0][0]:
             heapq.heapreplace(kept, entry)
 
     def _digest(self, line: ObjectLine) -> int:
@@ -79,7 +79,9 @@ class Sampler:
         worst group comes first.
         """
         groups = [sorted(one, reverse=True) for one in (*self._named.values(), *self._private.values())]
-        rounds = (group[place] for place in range(self._sample) for group in groups if place < len(group))
+        rounds = (
+            group[place] for place in range(max(map(len, groups), default=0)) for group in groups if place < len(group)
+        )
         return [line for _, (_, _, line) in zip(range(most), rounds, strict=False)]
 
     @property

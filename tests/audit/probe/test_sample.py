@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from auditor.audit.probe.sample import PRIVATE_GROUPS, Sampler, sampled
 from auditor.model.access import Verdict
 from auditor.model.object import Outcome, Skipped
@@ -52,6 +54,11 @@ def test_private_objects_have_few_groups() -> None:
     lines = [line(f"{number}/a") for number in range(PRIVATE_GROUPS * 3)]
     sampler = Sampler(RUN, [], 1)
     assert len(chosen(sampler, lines)) == sampler.groups == PRIVATE_GROUPS + 1
+
+
+@pytest.mark.parametrize(("sample", "wanted"), [(0, []), (999_999_999, ["a", "b"])])
+def test_a_sample_of_none_and_one_larger_than_the_run(sample: int, wanted: list[str]) -> None:
+    assert sorted(chosen(Sampler(RUN, [], sample), [line("a"), line("b")], most=999_999_999)) == wanted
 
 
 def test_every_object_has_the_same_chance() -> None:
