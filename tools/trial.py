@@ -20,6 +20,7 @@ from auditor.model.version import VERSION
 
 DONE: Final = frozenset({0, 3, 4})
 """Exit codes with which a command has printed its result."""
+CONNECTION: Final = ("--profile", "--region", "--endpoint-url")
 OF_SUMMARY: Final = ("complete", "coverage", "verdicts", "findings", "calls", "seconds")
 """The members of a run's summary that the report takes over: numbers under names of our own."""
 OF_ESTIMATE: Final = ("dollars", "calls")
@@ -56,13 +57,15 @@ def audit_report(code: int, summary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trial(target: str, out: str, strangers: Sequence[str], audit: Sequence[str]) -> dict[str, Any]:
-    """Audit, estimate and probe the target, and return the report. out: the place of the run. strangers: flags of
-    `auditor probe`. audit: further flags of `auditor audit`. Raises TrialFailed.
+def trial(
+    target: str, out: str, connection: Sequence[str], strangers: Sequence[str], audit: Sequence[str]
+) -> dict[str, Any]:
+    """Audit, estimate and probe the target, and return the report. out: the place of the run. connection: flags of
+    each command. strangers: flags of `auditor probe`. audit: further flags of `auditor audit`. Raises TrialFailed.
     """
-    audited, summary = command("audit", target, "--out", out, *audit)
-    _, estimate = command("estimate", target)
-    probed, probe = command("probe", summary["out"], *strangers)
+    audited, summary = command("audit", target, "--out", out, *connection, *audit)
+    _, estimate = command("estimate", target, *connection)
+    probed, probe = command("probe", summary["out"], *connection, *strangers)
     return {
         "auditor": VERSION,
         "python": platform.python_version(),
@@ -72,6 +75,10 @@ def trial(target: str, out: str, strangers: Sequence[str], audit: Sequence[str])
     }
 
 
+def _flags(given: Mapping[str, str | None]) -> list[str]:
+    return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the trial, write the report, and return the exit code: 1 if a command failed."""
     parser = argparse.ArgumentParser(prog="make trial", description=(__doc__ or "").partition("\n")[0])
@@ -79,12 +86,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", default="trial.json", help="write the report there (trial.json)")
     parser.add_argument("--as", dest="foreign", help="a profile of a foreign account that asks too")
     parser.add_argument("--vantage", help="the public address of this machine")
+    for flag in CONNECTION:
+        parser.add_argument(flag, help="as of auditor audit")
     given, audit = parser.parse_known_args(arguments)
-    flags = [("--as", given.foreign), ("--vantage", given.vantage)]
-    strangers = [word for flag, value in flags if value is not None for word in (flag, value)]
+    if not Path(given.report).parent.is_dir():
+        parser.error(f"there is no folder for --report {given.report}: make it first")
+    strangers = _flags({"--as": given.foreign, "--vantage": given.vantage})
+    connection = _flags(dict(zip(CONNECTION, (given.profile, given.region, given.endpoint_url), strict=True)))
     try:
         with tempfile.TemporaryDirectory(prefix="auditor-trial-") as out:
-            report = trial(given.target, out, strangers, audit)
+            report = trial(given.target, out, connection, strangers, audit)
     except TrialFailed as error:
         sys.stderr.write(f"{error}\n")
         return 1

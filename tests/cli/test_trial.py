@@ -42,3 +42,30 @@ def test_a_bucket_that_is_not_there(
         assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
     assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
     assert not (tmp_path / "trial.json").exists()
+
+
+def test_each_command_has_the_connection_of_the_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.add(BUCKET)
+    credentials, report = tmp_path / "credentials", tmp_path / "trial.json"
+    credentials.write_text("[mine]\naws_access_key_id=testing\naws_secret_access_key=fake\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with StrangersServer(world) as server:
+        server.put(BUCKET, "private")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        flags = ["--profile", "mine", "--endpoint-url", server.url, "--region", "us-east-1"]
+        assert main([f"s3://{BUCKET}", "--report", str(report), *flags]) == 0
+    assert json.loads(report.read_text())["probe"]["agreed"] == 1
+
+
+def test_a_report_that_cannot_be_written_is_refused_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with StrangersServer(World()) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        with pytest.raises(SystemExit):
+            main([f"s3://{BUCKET}", "--report", str(tmp_path / "none" / "trial.json")])
+        assert server.requests == []
+    assert "there is no folder" in capfd.readouterr().err
