@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -207,7 +207,7 @@ async def probe(
     if await asyncio.to_thread(lambda: run.summary) is None:
         raise UsageError(f"{run.uri} has no summary, because the run has not ended: give one that has ended")
     trust = Trust.of(trusted_by(run))
-    _check_address(order.address, trust)
+    address = _checked(order.address, trust)
     settings = replace(settings, max_calls=None, semantics=file.facts.semantics)
     caller = caller_of(run.bucket_name, settings, RateLimit(settings.max_rate), ConcurrencyLimit(CALLS_AT_ONCE))
     async with open_asked(run.bucket_name, settings, caller, CALLS_AT_ONCE) as bucket:
@@ -225,7 +225,7 @@ async def probe(
             signer = await foreign_signer(connection, order.profile, facts, trust)
         tls = not (custom_endpoint("s3", settings.endpoint_url, settings.profile) or "").startswith("http://")
         signers = (None,) if signer is None else (None, signer)
-        vantages = [Vantage(address=order.address, tls=tls, signer=one) for one in signers]
+        vantages = [Vantage(address=address, tls=tls, signer=one) for one in signers]
         retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
         ask = Ask(Skipped(ACLS_DISABLED) if facts.ownership == BUCKET_OWNER_ENFORCED else None)
         reader = ObjectReader(bucket.engine, caller, ask, (), stand_in(facts))
@@ -238,18 +238,20 @@ def trusted_by(run: RunReader) -> frozenset[str]:
     return values.trusted(run.begun_with.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
 
 
-def _check_address(address: str | None, trust: Trust) -> None:
-    """Raise UsageError if the vantage is no address, or a trusted one."""
-    if address is None:
-        return
+def _checked(given: str | None, trust: Trust) -> str | None:
+    """Return the address of the vantage as S3 sees it. Raises UsageError if it is no address, or a trusted one."""
+    if given is None:
+        return None
     try:
-        entry = trust.network(str(ip_address(address)))
+        found = ip_address(given)
     except ValueError as error:
-        raise UsageError(f"--vantage {address[:100]!r} is not an IP address: write it like 198.51.100.7") from error
-    if entry is not None:
+        raise UsageError(f"--vantage {given[:100]!r} is not an IP address: write it like 198.51.100.7") from error
+    address = str((found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found)
+    if (entry := trust.network(address)) is not None:
         raise UsageError(
             f"the vantage is an insider: --vantage {address}, and `trusted` has {entry}: ask from another network"
         )
+    return address
 
 
 def _unreadable(then: Evidence, now: Evidence) -> bool:

@@ -184,11 +184,12 @@ async def test_a_deny_of_plain_http_excludes_a_vantage_without_tls(probing: Prob
     assert left_out(found) == {"a condition excludes the vantage": 1}
 
 
-async def test_a_trusted_network_is_an_insider(probing: Probing) -> None:
+@pytest.mark.parametrize("address", ["198.51.100.7", "::ffff:198.51.100.7"])
+async def test_a_trusted_network_is_an_insider(probing: Probing, address: str) -> None:
     probing.put("a")
     await probing.audit(trusted=frozenset({HERE}))
     with pytest.raises(UsageError, match=r"the vantage is an insider: --vantage 198\.51\.100\.7"):
-        await probing.probe(ProbeOrder(address="198.51.100.7"))
+        await probing.probe(ProbeOrder(address=address))
     assert probing.server.asked == []
 
 
