@@ -17,7 +17,7 @@ from auditor.audit.probe.compare_answers import Found, ObjectResult, compare, co
 from auditor.audit.probe.probe_result import Disagreement, ProbeResult
 from auditor.audit.probe.sample import MOST, SAMPLE, Sampler, sampled
 from auditor.audit.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
-from auditor.audit.probe.strangers import PER_SECOND, StrangersAsker, foreign_signer, open_strangers
+from auditor.audit.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
 from auditor.audit.what_if import ChangedJudge
 from auditor.aws.plain import custom_endpoint
 from auditor.config import values
@@ -179,8 +179,8 @@ class Probe:
         signed = f" and {counted(number[True], 'request')} signed by the foreign account" if number[True] else ""
         return (
             f"the probe sends {counted(number[False], 'unsigned request')}{signed}, {PER_SECOND:.0f} a second, and one"
-            f" more for each answer that contradicts a verdict: they will appear in the access logs and CloudTrail data"
-            f" events of the owner of {visible(self._run.bucket_name)}"
+            f" more for each answer that contradicts a verdict and for each request that fails: they will appear in"
+            f" the access logs and CloudTrail data events of the owner of {visible(self._run.bucket_name)}"
         )
 
     def _unfinished(self) -> RunStopped:
@@ -226,7 +226,7 @@ async def probe(
         tls = not (custom_endpoint("s3", settings.endpoint_url, settings.profile) or "").startswith("http://")
         signers = (None,) if signer is None else (None, signer)
         vantages = [Vantage(address=address, tls=tls, signer=one) for one in signers]
-        retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
+        retry = RetryPolicy(min(ATTEMPTS, settings.retry_attempts), settings.retry_seconds)
         ask = Ask(Skipped(ACLS_DISABLED) if facts.ownership == BUCKET_OWNER_ENFORCED else None)
         reader = ObjectReader(bucket.engine, caller, ask, (), stand_in(facts))
         async with open_strangers(connection, order.profile, rate or RateLimit(PER_SECOND), retry) as asker:

@@ -22,6 +22,8 @@ from auditor.verdict.trust import Trust
 
 PER_SECOND: Final = 10.0
 """Requests of strangers a second: few enough that nobody takes them for an attack."""
+ATTEMPTS: Final = 2
+"""Largest number of attempts of one question: a server in trouble gets few more requests than were announced."""
 
 
 class StrangersAsker:

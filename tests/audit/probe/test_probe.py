@@ -109,6 +109,18 @@ async def test_an_answer_that_is_not_of_s3_proves_nothing(probing: Probing) -> N
     assert (found.exit_code, counts(found), found.unsteady) == (4, {"not_compared": 1}, 1)
 
 
+@pytest.mark.parametrize("status", [500, 503])
+async def test_a_failed_request_is_repeated_once(probing: Probing, status: int) -> None:
+    probing.put("private")
+    probing.server.lies = lambda call, nth: status
+    found = await probing.probe()
+    assert (found.exit_code, counts(found), found.unsteady) == (4, {"not_compared": 1}, 1)
+    assert found.to_dict()["answers"] == {"unsigned": {str(status): 2}}
+    assert len(probing.server.asked) == 4
+    assert "the probe sends 2 unsigned requests" in probing.told[0]
+    assert "for each answer that contradicts a verdict and for each request that fails:" in probing.told[0]
+
+
 async def test_deleted_and_changed_objects_are_counted_apart(probing: Probing) -> None:
     for key in ("deleted", "rewritten", "other-acl", "same"):
         probing.put(key, body=b"first")
