@@ -43,9 +43,7 @@ def run(frame: CommandFrame) -> int:
         raise UsageError("--fill RUN asks again about the objects of that run: leave out the target")
     for name in _OF_THE_RUN:
         if vars(options)[name] is not None:
-            raise UsageError(
-                f"{flag_of(name)} cannot be combined with --fill, which takes it from the run: leave it out"
-            )
+            raise UsageError(f"{flag_of(name)} cannot be combined with --fill: leave it out, the run has it")
     return signals.run(_fill(frame))
 
 

@@ -387,8 +387,7 @@ async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None,
     chosen = [event for event in events if version in (None, event.version_id)]
     if not chosen:
         raise RunError(
-            f"the history of {visible(target.uri)} does not end with a finding: only the last finding of"
-            " `auditor verify` can be acknowledged"
+            f"the history of {visible(target.uri)} does not end with a finding: there is nothing to acknowledge"
         )
     return chosen
 

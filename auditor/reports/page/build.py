@@ -94,9 +94,8 @@ def _undecided(summary: Summary, unknown: int) -> str:
     parts = [f"{counted(rules, 'rule')} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
-    return "; ".join(parts) or (
-        "everything asked about objects was read" if summary.complete else "of the objects listed so far"
-    )
+    nothing = "everything asked about objects was read" if summary.complete else "of the objects listed so far"
+    return "; ".join(parts) or nothing
 
 
 def headline(summary: Summary, first: tuple[FirstChange, ...]) -> Headline:
