@@ -16,11 +16,14 @@ locals {
   template = "${var.release}/template-${var.level}-${var.architecture}.json"
 }
 
-# Another package has another key, so that the stack takes it.
+# Another package has another key, so that the stack takes it. The old one stays until then: a failed update returns to it.
 resource "aws_s3_object" "package" {
   bucket = var.code_bucket
   key    = "s3-auditor/${filesha256(local.package)}.zip"
   source = local.package
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "aws_cloudformation_stack" "auditor" {

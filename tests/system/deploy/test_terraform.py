@@ -26,6 +26,7 @@ MODULE: Final = ROOT / "deploy" / "terraform"
 TERRAFORM: Final = shutil.which("terraform")
 SERVER: Final = shutil.which(str(ROOT / ".venv-deploy" / "bin" / "moto_server"))
 _RESOURCE: Final = re.compile(r'^resource "(aws_\w+)" "(\w+)" \{\n(.*?)^\}\n', re.DOTALL | re.MULTILINE)
+_LIFECYCLE: Final = re.compile(r"^  lifecycle \{\n.*?^  \}\n", re.DOTALL | re.MULTILINE)
 pytestmark = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not here")
 
 
@@ -39,7 +40,19 @@ def as_values(text: str) -> str:
     """Turn the resources of AWS into values, and what reads them too."""
     text = re.sub(r"    aws = \{.*?\n    \}\n", "", text, flags=re.DOTALL)
     text = re.sub(r"\baws_(?:s3_object|cloudformation_stack)\.(\w+)\.", r"terraform_data.\1.output.", text)
-    return _RESOURCE.sub(r'resource "terraform_data" "\2" {\n  input = {\n\3  }\n}\n', text)
+    return _RESOURCE.sub(_as_value, text)
+
+
+def _as_value(resource: re.Match[str]) -> str:
+    """Return a value that another value replaces, in the order that the resource's `lifecycle` says."""
+    _, name, body = resource.groups()
+    lifecycle = _LIFECYCLE.search(body)
+    given = _LIFECYCLE.sub("", body)
+    order = lifecycle[0] if lifecycle else ""
+    return (
+        f'resource "terraform_data" "{name}" {{\n{order}  triggers_replace = {{\n{given}  }}\n'
+        f"  input = {{\n{given}  }}\n}}\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +90,20 @@ def apply(release: Path, tmp_path: Path) -> Any:
         return {name: one["value"] for name, one in found.items()}
 
     return call
+
+
+def test_the_old_package_stays_until_the_stack_has_the_new_one(tmp_path: Path) -> None:
+    for path in MODULE.glob("*.tf"):
+        (tmp_path / path.name).write_text(as_values(path.read_text()))
+    (tmp_path / "outputs.tf").unlink()
+    (tmp_path / "template-metadata-arm64.json").write_text("{}")
+    given = {"release": str(tmp_path), "code_bucket": "code", "buckets": ["photos"]}
+    (tmp_path / "terraform.tfvars.json").write_text(json.dumps(given))
+    for package, command in ((b"1", "init"), (b"1", "apply"), (b"2", "plan")):
+        (tmp_path / "function-arm64.zip").write_bytes(package)
+        done = terraform(tmp_path, command, "-input=false", "-no-color", *["-auto-approve"] * (command == "apply"))
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"\+/- resource \"terraform_data\" \"package\"", done.stdout), done.stdout
 
 
 def test_the_page_gives_variables_that_there_are() -> None:
