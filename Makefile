@@ -37,7 +37,7 @@ endif
 
 # audit and probe one bucket of yours, and write trial.json, which names nothing; [ARGS="--vantage ADDRESS --as PROFILE"]
 trial: install
-	@$(BIN)/python -m tools.trial $(or $(BUCKET),$(error give BUCKET=s3://..)) $(ARGS)
+	@$(BIN)/python -m tools.trial "$(or $(BUCKET),$(error give BUCKET=s3://..))" $(ARGS)
 
 # Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
 # every test anew, and every process that a test starts the package.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.servers.strangers import StrangersServer
 from tests.support.servers.world import ACCOUNT, OWNER, World
 from tools.trial import main
@@ -69,3 +72,10 @@ def test_a_report_that_cannot_be_written_is_refused_first(
             main([f"s3://{BUCKET}", "--report", str(tmp_path / "none" / "trial.json")])
         assert server.requests == []
     assert "there is no folder" in capfd.readouterr().err
+
+
+def test_a_prefix_is_one_word_to_the_shell() -> None:
+    target = "s3://my-bucket/a b&c/"
+    command = ["make", "--dry-run", "trial", f"BUCKET={target}", "ARGS=--vantage 198.51.100.7"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert shlex.split(shown[-1])[1:] == ["-m", "tools.trial", target, "--vantage", "198.51.100.7"]
