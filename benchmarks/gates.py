@@ -39,14 +39,14 @@ class Gate:
 def _engines(results: Results) -> Iterator[Gate]:
     found = results.get("engines", {"rows": []})
     direct, bare = (engines.find(found, name) for name in ("direct", "bare aiohttp"))
-    yield Gate("CPU of a call: direct to bare aiohttp", 0.35, engines.ratio(direct, bare))
+    yield Gate("CPU per call: direct versus bare aiohttp", 0.35, engines.ratio(direct, bare))
     for way, limit in (("executor", 20), ("aioboto3", 12)):
         article = engines.find(found, f"article: {way}", "both", "as written")
         yield Gate(
-            f"CPU of a call: the article's {way} function to direct", limit, engines.ratio(article, direct), True
+            f"CPU per call: the article's {way} function versus direct", limit, engines.ratio(article, direct), True
         )
     yield Gate(
-        "CPU of a call: the whole audit with direct to bare aiohttp",
+        "CPU per call: the whole audit with direct versus bare aiohttp",
         0.7,
         engines.ratio(engines.find(found, "whole audit: direct"), bare),
     )
@@ -55,15 +55,15 @@ def _engines(results: Results) -> Iterator[Gate]:
 def _shares(results: Results) -> Iterator[Gate]:
     """Our engine is open from one event to the next, as in handlers/audit.py."""
     found = results.get("shares", {"rows": []})
-    name = "a hundred ACLs, the memory size where it is least: the best article to ours, the engine kept open"
+    name = "a hundred ACLs, lowest of all memory sizes: the best article versus ours, engine kept open"
     yield Gate(name, 4, shares.least_advantage(found, shares.KEPT), True)
-    name = "the same, the fastest of all others, bare aiohttp too, to ours"
+    name = "the same: the fastest of all others, including bare aiohttp, versus ours"
     yield Gate(name, 1, shares.least_advantage(found, shares.KEPT, (*shares.ARTICLES, shares.BARE)), True)
-    name = "a whole audit of a hundred objects, warm, the memory size where it is least: the best article to ours"
+    name = "a whole audit of a hundred objects, warm, lowest of all memory sizes: the best article versus ours"
     yield Gate(name, 2.5, shares.least_advantage(found, shares.AUDIT), True)
     name = "the same, warm, with the run folder in a bucket, where the articles write nothing"
     yield Gate(name, 1, shares.least_advantage(found, shares.FILED), True)
-    name = "the whole audit, cold, the memory size where it is most: ours to the best article"
+    name = "the whole audit, cold, highest of all memory sizes: ours versus the best article"
     yield Gate(name, 1, shares.cold_ratio(found, shares.AUDIT))
 
 
@@ -75,7 +75,7 @@ def _cold(results: Results) -> Iterator[Gate]:
 def _targets(results: Results) -> Iterator[Gate]:
     found = results.get("targets", {"rows": []})
     yield Gate(
-        f"{targets.BUCKETS} small buckets: the time side by side to that one after the other",
+        f"{targets.BUCKETS} small buckets: time side by side versus one after the other",
         0.25,
         targets.share(found),
     )
@@ -83,16 +83,16 @@ def _targets(results: Results) -> Iterator[Gate]:
 
 def _hashing(results: Results) -> Iterator[Gate]:
     found = results.get("hashing", {"rows": []})
-    name = "hashing: MB per CPU s, the row where it is least: ours to the article's"
+    name = "hashing: MB per CPU s, lowest of the rows: ours versus the article's"
     yield Gate(name, 0.95, hashing.least_per_cpu(found), True)
     yield Gate("hashing: peak memory above idle, MiB", 64, hashing.most_above_idle(found))
-    name = "hashing: four streams to one, where a connection has 25 MB/s"
+    name = "hashing: four streams versus one, where a connection has 25 MB/s"
     yield Gate(name, 3.5, hashing.times_one(found, 4), True)
 
 
 def _packing(results: Results) -> Iterator[Gate]:
     found = results.get("packing", {"rows": []})
-    name = "small objects: requests to SQS and Lambda, one message for each to many in one"
+    name = "small objects: requests to SQS and Lambda, one object per message versus many"
     yield Gate(name, 50, packing.times_fewer(found), True)
 
 
@@ -100,7 +100,7 @@ def _known(results: Results) -> Iterator[Gate]:
     found = known.shares(results.get("known", {"rows": []}))
     objects = max(found, default=0)
     name = f"audit of {objects:,} objects" if objects else "audit of the most objects"
-    yield Gate(f"{name}: CPU with a SQLite ledger that knows all of them to that without", 1.3, found.get(objects))
+    yield Gate(f"{name}: CPU with a SQLite ledger that knows all of them versus without one", 1.3, found.get(objects))
 
 
 def _verifying(results: Results) -> Iterator[Gate]:
@@ -129,7 +129,9 @@ def _throttled(results: Results) -> Iterator[Gate]:
     refused = throttled.worst(found, "foreground_refused", guest=True)
     yield Gate("as a guest without a ceiling: share of the users' calls refused", 0.02, refused)
     for share in throttled.SHARES[1:]:
-        name = f"{share:.0%} of calls refused by chance: objects/s, to the quiet ones times the rest"
+        name = (
+            f"{share:.0%} of calls refused by chance: objects/s versus a quiet run's, times the share of answered calls"
+        )
         yield Gate(name, 0.5, throttled.kept(found, share), True)
     for share in throttled.SHARES[1:]:
         name = f"{share:.0%} of calls refused by chance, {throttled.SHORT:,} objects: seconds, of the quiet ones"
@@ -139,7 +141,7 @@ def _throttled(results: Results) -> Iterator[Gate]:
 
 def _jobs(results: Results) -> Iterator[Gate]:
     found = results.get("jobs", {"rows": []})
-    name = f"--jobs {jobs.JOBS}: objects/s to those of one process, the night where it is least"
+    name = f"--jobs {jobs.JOBS}: objects/s versus one process, lowest of the nights"
     yield Gate(f"{name}: {jobs.WAITING}", 1.7, jobs.least(found, jobs.WAITING, "seconds"), True)
     yield Gate(f"{name}: {jobs.ALONE}", 1.7, jobs.least(found, jobs.ALONE, "seconds"), True)
     yield Gate(f"{name}: {jobs.SERVER}, computed from CPU", 1.7, jobs.least(found, jobs.SERVER, "path"), True)

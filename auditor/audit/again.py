@@ -192,7 +192,7 @@ class JudgeAgain:
         except ValueError as error:
             raise OutputError(
                 f"{self._run.uri} is damaged: the counts in its {checkpoint_name(UNDIVIDED)} or summary.json are not"
-                " those of its objects, audit again"
+                " those of its objects: audit again"
             ) from error
         resume = None
         if not complete:
@@ -225,7 +225,7 @@ class JudgeAgain:
         """Return the changes that the run counted. With another configuration nobody has counted them."""
         if self._same and last is not None:
             return last.changes
-        return Changes(why_not="judged again by other rules or settings: compare the two runs with `auditor diff`")
+        return Changes(why_not="judged again with other rules or settings: compare the two runs with `auditor diff`")
 
     def _words(self) -> Iterator[str]:
         """Yield phrases on the things that the judging did not look at, besides those that the run did not."""

@@ -112,7 +112,7 @@ class LiveBucket:
             refs, markers = [], 0
         if markers:
             left = f": name one of its {counted(len(refs), 'version')} with --version-id" if refs else ""
-            raise UsageError(f"{name.text} is deleted, its current version is a delete marker{left}")
+            raise UsageError(f"{name.text} is deleted: its current version is a delete marker{left}")
         raise UsageError(f"{name.text} does not exist: give the whole key, exactly as it is spelled")
 
     async def _listed(self, name: ObjectName, *, versions: bool) -> tuple[list[ObjectRef], int]:

@@ -200,7 +200,7 @@ def _holes(run: RunReader, file: BucketFile, counts: WhatIfCounts) -> Iterator[s
         others = counted(counts.judged_otherwise, "object")
         yield f"{others} had another verdict in the run, by another version's rules: `before` is this version's"
     if names := file.changed_facts():
-        yield f"facts about the bucket changed during the run ({', '.join(names)}): the last ones count here"
+        yield f"facts about the bucket changed during the run ({', '.join(names)}): the last ones are used here"
 
 
 def _words(change: BucketChange, policy_name: str | None) -> Iterator[str]:
@@ -258,5 +258,5 @@ def lines_to(path: str | None) -> Iterator[Sink]:
             yield file.write
     except OSError as error:
         raise OutputError(
-            f"the file of keys {visible(path)} cannot be written ({error.strerror}): give another file"
+            f"the --keys file {visible(path)} cannot be written ({error.strerror}): give another file"
         ) from error

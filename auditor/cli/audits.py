@@ -79,7 +79,7 @@ def check_audit(frame: CommandFrame) -> None:
     """Raise UsageError for a wrong --jobs, and for settings that select no rules."""
     jobs, settings = frame.options.jobs, frame.settings
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise UsageError(f"--jobs {jobs} is not possible: give a number of processes from 1 to {MOST_JOBS}")
+        raise UsageError(f"--jobs {jobs} is not valid: give a number of processes from 1 to {MOST_JOBS}")
     rules_of(settings, ledger=settings.ledger is not None)
 
 
@@ -142,7 +142,7 @@ class Audits:
             open_resources(self._settings, self.targets),
             self.one,
             verb="audited",
-            kept="what was written is in place",
+            kept="what was written is kept",
             at_once=1 if limited or self._options.jobs is not None else AT_ONCE,
             failed=self.failed,
             stop=stop,
@@ -171,7 +171,7 @@ class Audits:
         except RunComplete:
             _, selection = judging(settings, resources)
             summary, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
-            remark(f"{visible(target.uri)}: run {audit.run_id} is complete, this is its summary")
+            remark(f"{visible(target.uri)}: run {audit.run_id} is complete; this is its summary")
             again = True  # its end is told already
         else:
             rollups = audit.rollups
@@ -207,7 +207,7 @@ class Audits:
         return JobsAudit(target, settings, resources, stop, jobs=jobs, **how)
 
     async def _tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
-        """Send the alert and the event on a run."""
+        """Send the alert and the event about a run."""
         fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
         alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
         await self._teller.tell(alert, event_of(summary, fail_on, notes))

@@ -56,14 +56,14 @@ def _check(options: argparse.Namespace, settings: Settings) -> None:
         ("--fill", options.fill is not None, whole),
         ("--start-after", options.start_after is not None, whole),
         ("--stop-at", options.stop_at is not None, whole),
-        ("--jobs", options.jobs is not None, "eight buckets are audited side by side, leave out --jobs"),
+        ("--jobs", options.jobs is not None, "eight buckets are audited side by side; leave out --jobs"),
         ("--expected-owner", file and settings.expected_owner is not None, "the file names the accounts"),
-        ("--queue", file and settings.queue is not None, "the worker has no role of these accounts, use --hash"),
+        ("--queue", file and settings.queue is not None, "the worker has no role in these accounts; use --hash"),
         ("--inventory", file and settings.inventory is not None, "the buckets' own configurations name their reports"),
     )
     for other, given, why in refused:
         if given:
-            raise UsageError(f"{flag} and {other} exclude each other: {why}")
+            raise UsageError(f"{flag} and {other} cannot be combined: {why}")
     if options.resume is not None:
         parse_run_id(options.resume)
 

@@ -79,5 +79,5 @@ async def _fill(frame: CommandFrame) -> int:
             return await read_back(filled, "nothing is undecided: no call was sent")
         target = (await asyncio.to_thread(lambda: filled.begun_with)).target
         check_output(filled.store, [target], "the place of the run")
-        kept = f"run {filled.run_id} is as it was, and what was written is in place"
+        kept = f"run {filled.run_id} is as it was, and what was written is kept"
         return await each_target([target], nullcontext(Resources(store=filled.store)), one, verb="filled", kept=kept)

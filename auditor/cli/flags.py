@@ -92,7 +92,7 @@ class Flags:
 
     @contextmanager
     def either(self) -> Iterator[None]:
-        """Let the flags that the `with` block adds exclude each other."""
+        """Let the flags that the `with` block adds cannot be combined."""
         self._add = self._parser.add_mutually_exclusive_group().add_argument
         yield
         self._add = self._parser.add_argument

@@ -55,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
     except GivenUp as error:  # a second signal
-        return _fail(str(error) or "given up; finished work is kept", None, 0, 4)
+        return _fail(str(error) or "stopped at once; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, verbose)
     finally:

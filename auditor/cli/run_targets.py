@@ -112,7 +112,7 @@ class _Work(Struct, frozen=True):
             pass
         finally:
             heard()
-        return self._fail(target, f"{name}: given up; {self.kept}", HOLE)
+        return self._fail(target, f"{name}: stopped at once; {self.kept}", HOLE)
 
     def _fail(self, target: Target, sentence: str, code: int) -> int:
         say(sentence)

@@ -67,7 +67,7 @@ def stop_on_signals() -> Stop:
             return
         end_soon()
         stop.set(f"stopped by {name}")
-        say(f"{name}: finishing work in flight; repeat the signal to give that up")
+        say(f"{name}: finishing work in flight; repeat the signal to stop at once")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, caught, number.name)

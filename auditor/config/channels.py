@@ -17,7 +17,7 @@ class Channels(Struct, frozen=True, kw_only=True):
     """The channels of one command or function; a channel that is None is not used.
 
     topic: gets alerts as plain text. chat: gets the same alerts in the schema of chat applications. bus: gets an event
-    on each finished run.
+    for each finished run.
     """
 
     topic: Topic | None = None

@@ -30,7 +30,7 @@ _EXTERNAL_ID: Final = "[A-Za-z0-9_+=,.@:/-]{2,1224}"
 """The form of an external ID (STS API: AssumeRole)."""
 _ExternalId = Annotated[str, form("write 2 or more letters, digits and _+=,.@:/-, which STS takes", _EXTERNAL_ID)]
 _Region = Annotated[str, form("write a region, such as eu-central-1", "[a-z]{2,}(-[a-z]+)+-[0-9]+", quote=True)]
-_Number = Annotated[str, form("write the account's 12 digits as a text", "[0-9]{12}", quote=True)]
+_Number = Annotated[str, form("write the account's 12 digits as a string", "[0-9]{12}", quote=True)]
 _Name = Annotated[str, form("write at most 100 letters, digits, dots, `_` and `-`", _NAME, quote=True)]
 _Exclusions = Annotated[tuple[Exclusion, ...], _MOST]
 

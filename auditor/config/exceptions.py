@@ -44,7 +44,7 @@ def checked_exceptions(entries: Sequence[ExceptionEntry], name: str, today: date
 
 
 def _check_keys(entry: ExceptionEntry, here: str) -> None:
-    """Raise ConfigError if an entry has keys that exclude each other, or lacks a key that another one needs, or has a
+    """Raise ConfigError if an entry has keys that cannot be combined, or lacks a key that another one needs, or has a
     verdict that it may not cover.
     """
     if entry.hole and entry.verdict:
@@ -57,7 +57,7 @@ def _check_keys(entry: ExceptionEntry, here: str) -> None:
     if entry.grantee and entry.verdict:
         raise ConfigError(f"{here}: grantee needs a rule: name the audience of the verdict")
     if entry.prefix and entry.pattern:
-        raise ConfigError(f'{here}: prefix and pattern exclude each other: write pattern = "PREFIX*" for a prefix')
+        raise ConfigError(f'{here}: prefix and pattern cannot be combined: write pattern = "PREFIX*" for a prefix')
     if entry.verdict and entry.verdict not in OPEN:
         raise ConfigError(f"{here}: verdict is {entry.verdict.value!r}: use {', '.join(OPEN)}")
 

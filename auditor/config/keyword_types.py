@@ -56,9 +56,9 @@ class AuditKeywords(TypedDict, total=False):
     batch_over: str | int | None
     """Leave objects above this size, such as 500GB or 1TiB, to S3 Batch Operations."""
     batch_manifest: str | PathLike[str] | None
-    """Where manifests and jobs of S3 Batch Operations go (the run folder)."""
+    """Where S3 Batch Operations manifests and jobs go (the run folder)."""
     batch_role: str | None
-    """The role that the jobs of S3 Batch Operations run as."""
+    """The role that S3 Batch Operations jobs run as."""
     every: str | None
     """Time between runs (1d), over which --keep, --max-age and --percent spread their reads."""
     source: Literal["live", "mixed"] | None
@@ -81,7 +81,7 @@ class AuditKeywords(TypedDict, total=False):
     """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
-    other sources, directory users and groups, whose access does not count as shared."""
+    other sources, directory users and groups, whose access is not reported as shared."""
     keep_metadata: bool | None
     """Store the values of user metadata, not only their names."""
     retry_attempts: int | None
@@ -115,7 +115,7 @@ class ExplainKeywords(TypedDict, total=False):
     """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
-    other sources, directory users and groups, whose access does not count as shared."""
+    other sources, directory users and groups, whose access is not reported as shared."""
     retry_attempts: int | None
     """Attempts for one call, at most (15)."""
     retry_seconds: float | None
@@ -238,4 +238,4 @@ class JudgeKeywords(TypedDict, total=False):
     """The server whose access rules apply: aws, ceph, other, or auto (the default)."""
     trusted: Names | None
     """Accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and
-    other sources, directory users and groups, whose access does not count as shared."""
+    other sources, directory users and groups, whose access is not reported as shared."""

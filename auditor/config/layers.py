@@ -76,7 +76,7 @@ def _check_spelling(name: str, known: Iterable[str]) -> None:
 def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
     """Return the sources from which a setting may be taken: all of them, unless the setting is `max_age` or `percent`.
 
-    `max_age` and `percent` exclude each other, so both are taken from the first source that has either of them.
+    `max_age` and `percent` cannot be combined, so both are taken from the first source that has either of them.
     """
     if name not in _DUE:
         return layers
@@ -99,13 +99,13 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
     if (settings.queue or settings.hash) and not settings.ledger:
         raise UsageError("--queue and --hash need a ledger to know what is hashed: add --ledger sqlite:PATH")
     if settings.queue and settings.hash:
-        raise UsageError("--queue and --hash exclude each other: hash here, or let the worker do it")
+        raise UsageError("--queue and --hash cannot be combined: hash here, or let the worker do it")
     if settings.topic is not None and settings.topic == settings.chat_topic:
         raise UsageError("--topic and --chat-topic are the same topic: people would get the chat's JSON, so give two")
     if settings.max_cost is not None and settings.hash:
         raise UsageError("--max-cost does not count the reads of --hash: audit without --hash, then run auditor hash")
     if settings.max_age is not None and settings.percent is not None:
-        raise UsageError("--max-age and --percent exclude each other: choose objects by age or by share")
+        raise UsageError("--max-age and --percent cannot be combined: choose objects by age or by share")
     if (settings.batch_over or settings.batch_manifest) and not settings.ledger:
         raise UsageError(
             "--batch-over and --batch-manifest need a ledger to know what is hashed: add --ledger sqlite:PATH"

@@ -186,11 +186,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     batch_manifest: str | None = _setting(
         values.text,
         None,
-        "where manifests and jobs of S3 Batch Operations go (the run folder)",
+        "where S3 Batch Operations manifests and jobs go (the run folder)",
         "--batch-manifest PLACE",
     )
     batch_role: str | None = _setting(
-        values.role, None, "the role that the jobs of S3 Batch Operations run as", "--batch-role ARN"
+        values.role, None, "the role that S3 Batch Operations jobs run as", "--batch-role ARN"
     )
     max_age: float | None = _setting(
         values.long_span,
@@ -266,7 +266,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         values.trusted,
         frozenset(),
         "accounts, principals, canonical IDs, organizations, VPCs, VPC endpoints, networks, services, distributions and"
-        " other sources, directory users and groups, whose access does not count as shared",
+        " other sources, directory users and groups, whose access is not reported as shared",
     )
     keep_metadata: bool = _setting(values.flag, False, "store the values of user metadata, not only their names")
     buckets: tuple[str, ...] = _setting(

@@ -152,7 +152,7 @@ class Claims:
             now, holder = self._clock(), value.get("holder") or {}
             until, mine = float(holder.get("until", 0.0)), holder.get("request") == self.request
             if until > now and not (mine and holder.get("run") == run):
-                raise RunTaken(f"run {holder.get('run')} has the bucket: this invocation leaves it to the other")
+                raise RunTaken(f"run {holder.get('run')} has the bucket: this invocation stops")
             working = at_work or bool(holder.get("at_work"))
             kept = mine and bool(holder.get("passed")) and working == bool(holder.get("at_work"))
             if kept and until > now + seconds + AFTER_DEADLINE:
@@ -174,7 +174,7 @@ class Claims:
                 f"run {run} has the bucket, until {seconds_in_utc(datetime.fromtimestamp(until, UTC))} at the latest"
             )
         if not (follows and passed):
-            raise RunTaken(f"run {run} is under way in another process: this one leaves the run to the other")
+            raise RunTaken(f"run {run} is running in another process: this one stops")
 
     def _chosen(self, newest: Mapping[str, Any], wanted: str, follows: bool, now: float) -> Claim:
         run, ended = str(newest.get("run", "")), bool(newest.get("ended"))

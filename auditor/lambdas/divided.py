@@ -107,7 +107,9 @@ class DividedFunction:
 
 def _one_target(invocation: Invocation) -> Target:
     if len(invocation.targets) != 1 or not invocation.targets[0].whole:
-        raise UsageError("the state machine divides one whole bucket or prefix: name its bucket, and no range of keys")
+        raise UsageError(
+            "the state machine divides one whole bucket or prefix: name its bucket, without a range of keys"
+        )
     if (name := undivided(invocation.settings)) is not None:
         raise UsageError(f"{name} cannot be combined with ranges of keys: leave it out for the state machine")
     return invocation.targets[0]

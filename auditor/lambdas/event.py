@@ -104,7 +104,7 @@ def _is_for_all(event: Mapping[str, Any], settings: Settings, function: str) -> 
     if said not in (None, True, False) or (said and function != "audit"):
         raise UsageError("the event's all_buckets is true or left out, and is for the audit function")
     if said and (stray := sorted(event.keys() & {"bucket", *_OF_BUCKET})):
-        raise UsageError(f"the event's all_buckets and {stray[0]} exclude each other")
+        raise UsageError(f"the event's all_buckets and {stray[0]} cannot be combined")
     return bool(said) or (function == "audit" and "bucket" not in event and settings.buckets == EVERY)
 
 

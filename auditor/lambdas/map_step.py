@@ -38,7 +38,7 @@ class MapStep(Struct, frozen=True, kw_only=True):
         if action not in ACTIONS:
             raise UsageError(f"the event's action is {str(action)[:100]!r}: give {', '.join(ACTIONS)}")
         if unknown := sorted(map(str, event.keys() - _MEMBERS)):
-            raise UsageError(f"the event's field {unknown[0][:100]!r} is unknown beside an action")
+            raise UsageError(f"the event's field {unknown[0][:100]!r} is not allowed together with an action")
         if not isinstance(inner, Mapping):
             raise UsageError(
                 'the event of an action lacks the event of its audit: {"action": .., "event": {"bucket": ..}}'
@@ -46,7 +46,7 @@ class MapStep(Struct, frozen=True, kw_only=True):
         texts = (event.get("range"), event.get("claim"), event.get("attempt"))
         numbers = (event.get("at_once", 1), event.get("fruitless", 0))
         if any(one is not None and not isinstance(one, str) for one in texts):
-            raise UsageError("the event's range, claim or attempt is not a text")
+            raise UsageError("the event's range, claim or attempt is not a string")
         if any(type(one) is not int or one < 0 for one in numbers) or numbers[0] < 1:
             raise UsageError("the event's at_once or fruitless is not a whole number")
         if action != "plan" and not isinstance(inner.get("run"), str):

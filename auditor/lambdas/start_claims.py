@@ -71,7 +71,7 @@ class StartClaims:
                 log.info("this invocation waits: %s", busy)
                 await pause(stop, context.poll_seconds)
                 if stop:
-                    raise RunTaken(f"{busy}: this one leaves it to the other") from busy
+                    raise RunTaken(f"{busy}: this one stops") from busy
 
     def take(self, wanted: str, *, follows: bool, seconds: float) -> StartClaim:
         """Claim the start of this event: `wanted`, or the one that an earlier delivery of the event has begun.
@@ -124,7 +124,7 @@ class StartClaims:
             return  # nobody works on it, or this is our own entry, whose answer was lost
         hop = int(entry.get("hop", 0))
         if self._hop < hop:
-            raise RunTaken(f"the start {start} has reached hop {hop}: this invocation leaves it to the other")
+            raise RunTaken(f"the start {start} has reached hop {hop}: this invocation stops")
         if not entry.get("passed"):
             raise StartBusy(f"another invocation works on the start {start}")
 

@@ -140,9 +140,9 @@ class ReasonCode(StrEnum):
     """An Allow of the bucket policy has ended, or has not begun, by its date. Cause: as for policy-allow."""
     # It is stored, and counts for nothing today.
     STORED_GRANT = "stored-grant"
-    """A grant of the stored ACL, hidden today, counts again once ACLs count. Cause: GRANTEE PERMISSION."""
+    """A grant of the stored ACL, hidden today, takes effect again once ACLs apply. Cause: GRANTEE PERMISSION."""
     STORED_OWNER = "stored-owner"
-    """The stored ACL names another owner, who owns the object again once ACLs count. Cause: the owner's canonical
+    """The stored ACL names another owner, who owns the object again once ACLs apply. Cause: the owner's canonical
     ID."""
     # It is not known.
     ACL_UNREAD = "acl-unread"

@@ -219,7 +219,7 @@ class BucketFacts(Struct, frozen=True, kw_only=True):
         encryption.
         """
         if isinstance(self.encryption, Unread) and self.semantics is not Semantics.AWS:
-            return Skipped("this server does not report a default encryption")
+            return Skipped("this server does not report default encryption")
         return self.encryption
 
     @property

@@ -16,7 +16,7 @@ from auditor.model.toml_forms import Day, Owner, Text, form
 
 _Reason = Annotated[Text, form("say why its buckets are left out")]
 _PATTERN: Final = "[A-Za-z0-9._*?-]{1,255}"
-BucketPattern = Annotated[str, form("write a bucket's name, or a pattern with `*` or `?`", _PATTERN, quote=True)]
+BucketPattern = Annotated[str, form("write a bucket's name or a pattern with `*` or `?`", _PATTERN, quote=True)]
 
 
 class Exclusion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

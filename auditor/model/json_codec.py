@@ -317,7 +317,7 @@ def typed(kind: type[T], value: object) -> T:
     try:
         return converted(kind, value)
     except UnicodeEncodeError as error:
-        raise JsonError("has a text that is not valid unicode") from error
+        raise JsonError("has text that is not valid Unicode") from error
     except (msgspec.ValidationError, RecursionError) as error:
         raise _json_error(error) from error
 

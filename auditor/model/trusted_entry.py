@@ -48,7 +48,7 @@ def check_entry(text: str) -> None:
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"an entry has at most {_MOST_CHARACTERS} characters")
     if WILDCARD.search(text):
-        raise ValueError("an entry has no wildcard: name the account or each principal")
+        raise ValueError("an entry cannot contain a wildcard: name the account or each principal")
     if text in PUBLIC_GROUPS:
         raise ValueError("a public group is everyone, and no entry can trust everyone")
     if text.startswith("arn:"):

@@ -117,8 +117,8 @@ def _check_kind(group: Group) -> None:
         )
     if group.audience == OTHERS:
         raise UsageError(
-            f"group {group.id} has the audiences beyond the 200 that a run counts apart: accept its findings one by"
-            " one, or write the entry by hand"
+            f"group {group.id} has the audiences beyond the 200 that a run counts separately: accept its findings one"
+            " by one, or write the entry by hand"
         )
 
 

@@ -58,7 +58,7 @@ def estate_alert(report: EstateReport, alerts: Sequence[Alert], page: str) -> Al
     over = [(Quoted(use.decision), f", until {use.until}: ", Quoted(use.owner)) for use in expired]
     lists: tuple[tuple[str, Sequence[Phrase], str], ...] = (
         ("Accounts whose buckets are not all known:", [(Quoted(one.hole or "", LONGEST),) for one in lost], "account"),
-        ("Buckets that were not audited, or not to their end:", missed, "bucket"),
+        ("Buckets that were not audited, or not completely:", missed, "bucket"),
         ("Runs:", [alert.sections[0].heading for alert in alerts], "run"),
         ("Exclusions that expired, so that their buckets were audited:", over, "exclusion"),
     )

@@ -140,7 +140,7 @@ def _lines(estimate: Estimate, layout: TableLayout) -> Iterator[str]:
     markers = f", {counted(estimate.delete_markers, 'delete marker')}" if estimate.delete_markers else ""
     yield from layout.listed("objects", [f"{amount(estimate.objects, estimate.bytes)}{markers}"])
     for name, found in estimate.classes.items():
-        price = " (no price is known: the highest price counts)" if name in estimate.unpriced else ""
+        price = " (no price is known: the highest price is used)" if name in estimate.unpriced else ""
         calls_of = f"{found.acl:,} ACL, {found.head:,} HEAD, {_dollars(found.dollars)}"
         words = f"{visible(name)}: {amount(found.objects, found.bytes)}: {calls_of}{price}"
         yield from layout.listed("", [words])

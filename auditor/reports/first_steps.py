@@ -313,7 +313,7 @@ class _Search:
             and any(reason.code in opened for reason in access.reasons)
         )
         if number:
-            words = f"give {counted(number, 'exposed object')} a private ACL, by a job of S3 Batch Operations"
+            words = f"give {counted(number, 'exposed object')} a private ACL, with an S3 Batch Operations job"
             yield _Change(words, private=True)
 
     def _effect(self, changes: Sequence[_Change]) -> _Effect:

@@ -36,14 +36,14 @@ _MEANING: Final = {
     Verdict.SHARED: "Another party that is not trusted can read these objects or their ACL, or owns them.",
     Verdict.UNKNOWN: "A fact that decides it could not be read, or a condition of the policy cannot be decided.",
     Verdict.MASKED: "A grant or a statement opens these objects, but a switch, a key or a Deny blocks it today.",
-    Verdict.DORMANT: "Nobody else gets in today. An S3 Inventory shows grants or owners that are stored and hidden.",
+    Verdict.DORMANT: "Nobody else gets in today. An S3 Inventory shows stored grants or owners that are hidden.",
 }
 _MEND: Final = {
-    Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` shows what a change does.",
+    Verdict.EXPOSED: "`auditor explain` names what opens each object; `auditor what-if RUN` predicts a change.",
     Verdict.SHARED: "If it is intended, add the party to `trusted` in auditor.toml; otherwise remove the grant.",
     Verdict.UNKNOWN: "Let the auditor read what is missing: see below for what could not be looked at.",
     Verdict.MASKED: "Remove the grant: what blocks it may be switched off.",
-    Verdict.DORMANT: "Copy the objects onto themselves, or keep ACLs off: what is stored counts again once they count.",
+    Verdict.DORMANT: "Copy the objects onto themselves, or keep ACLs off: what is stored returns once they are on.",
 }
 GRANT_READ: Final = "Let the auditor read what is missing: `auditor policy` prints the rights that it needs."
 """The remedy for facts that could not be read."""

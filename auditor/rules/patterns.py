@@ -122,7 +122,7 @@ class _Parser:
     def whole(self) -> _Group:
         branches = self._branches()
         if self._at < len(self._text):
-            raise ValueError("a pattern has a closing parenthesis that no other opens")
+            raise ValueError("a pattern has a closing parenthesis without an opening one")
         return branches
 
     def _peek(self) -> str:
@@ -169,7 +169,7 @@ class _Parser:
         if self._open > _MOST_GROUPS:
             raise ValueError(f"a pattern has at most {_MOST_GROUPS} groups within each other")
         if self._peek() == "?":
-            raise ValueError("a pattern has only plain groups: no (?")
+            raise ValueError("a pattern may have only plain groups: no (?")
         branches = self._branches()
         self._take("a group")
         self._open -= 1
@@ -193,7 +193,7 @@ class _Parser:
         while (one := self._take("a set")) != "]" or text == begun:
             low = self._escaped(one)
             if low[1:] in ("D", "W", "S"):
-                raise ValueError("a set in a pattern has no \\D, \\W or \\S")
+                raise ValueError("a set in a pattern cannot have \\D, \\W or \\S")
             following = self._text[self._at : self._at + 2]
             text += low
             if not _is_class(low) and following[:1] == "-" and following != "-]":

@@ -213,7 +213,7 @@ class RunChecker:
                 self._faults.append(f"{part.path} has the bytes of {visible(other)}: parts were swapped")
             elif len(data) < sealed.bytes:
                 missing = counted(sealed.bytes - len(data), "byte")
-                self._faults.append(f"{part.path} was altered: it is {missing} shorter than the run wrote it")
+                self._faults.append(f"{part.path} was altered: it is {missing} shorter than when the run wrote it")
             else:
                 self._faults.append(f"{part.path} was altered: its SHA-256 is not the one in {SEAL}")
             return

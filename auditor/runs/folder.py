@@ -195,7 +195,7 @@ class RunFolder:
                     if batch.end:
                         self._commit(batch)
             except BaseException as error:  # lines are lost, so no checkpoint may follow
-                stopped = OutputError(f"{self.uri}: writing was stopped in the middle, start a new run")
+                stopped = OutputError(f"{self.uri}: writing was stopped in the middle; start a new run")
                 self._failure = error if isinstance(error, OutputError) else stopped
                 self._discard()
                 raise

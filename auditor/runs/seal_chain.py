@@ -110,7 +110,7 @@ class SealChain:
         later = latest.run_id
         for link, _ in self._links(seal):
             if link.run == self._run.run_id and link.sha256 != sha256:
-                self.faults.append(f"summary.json was altered: the later run {later} names another SHA-256 of it")
+                self.faults.append(f"summary.json was altered: the later run {later} names a different SHA-256 for it")
             if link.run <= self._run.run_id:
                 return
             later = link.run

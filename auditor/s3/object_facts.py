@@ -11,7 +11,7 @@ from auditor.errors import CallFailed
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Acl, Evidence, Head, ObjectRef, Skipped, Unread
 
-NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, so the bucket's ACL counts for each object"
+NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, so the bucket's ACL applies to each object"
 
 
 def stand_in(facts: BucketFacts) -> Acl | None:

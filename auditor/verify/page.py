@@ -37,7 +37,7 @@ _FIX: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.LOST: "Restore the earlier bytes from a copy; turn on versioning, which keeps them.",
     VerifyOutcome.UNREADABLE: "Let the auditor read it (s3:GetObject, kms:Decrypt), and verify again.",
     VerifyOutcome.LEDGER_FAULT: "Run `auditor ledger --check`, and restore the ledger from a copy.",
-    VerifyOutcome.CHANGED: "If nobody wrote it, look into its history: `auditor ledger s3://BUCKET/KEY`.",
+    VerifyOutcome.CHANGED: "If nobody wrote it, look at its history: `auditor ledger s3://BUCKET/KEY`.",
 }
 """The next step of a person, for each outcome of which the page names example objects."""
 

@@ -107,10 +107,10 @@ def page(results: Results) -> str:
     columns = ("setting", "night", "seconds: one", "two", "CPU s: one", "two, longest way", "times", "computed")
     cells = [_cells(results, setting, night) for night in range(len(NIGHTS)) for setting in settings]
     return (
-        f"`--jobs {JOBS}` and one process, two nights into one folder. The longest way is the CPU of the process that"
-        " was called and of the slowest one that it began. `times`: the objects a second, to those of one process."
-        " `computed`: the CPU of one process, to that on the longest way of two, as if the server were elsewhere:\n\n"
-        + table(columns, cells)
+        f"`--jobs {JOBS}` and one process, two nights into one folder. The longest path is the CPU of the process that"
+        " was called and of the slowest one that it started. `times`: the objects a second, divided by those of one"
+        " process. `computed`: the CPU of one process, divided by that on the longest path of two, as if the server"
+        " were elsewhere:\n\n" + table(columns, cells)
     )
 
 

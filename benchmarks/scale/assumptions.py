@@ -58,7 +58,7 @@ def price_table(_: Measured) -> str:
         number = f"{one.units:,} " if one.units > 1 else ""
         quoted = "" if one.seen == "AWS" else "*"
         rows.append((f"{one.dollars:.10f}".rstrip("0") + quoted, f"{number}[{one.unit}]({one.page})"))
-    said = f"{region}, {day}, without free tiers and volume discounts. *: as pages other than AWS's own quote it."
+    said = f"{region}, {day}, without free tiers or volume discounts. *: as pages other than AWS's own quote it."
     return f"{said}\n\n{table(('dollars', 'for'), rows)}"
 
 

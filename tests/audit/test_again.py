@@ -227,7 +227,7 @@ async def test_a_run_that_hashed_and_lost_its_checkpoint(stub: StubServer, plain
     summary = result.folder / "summary.json"
     summary.write_text(summary.read_text().replace('"hashed_now": 40', '"hashed_now": 39'))
     done = offline("judge", result.folder)
-    assert (done.returncode, "are not those of its objects, audit again" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "are not those of its objects: audit again" in done.stderr) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize("rules", ["M01", {"M01": {}}, {"M01": "team"}, {"M01": {"required": "team"}}, {}, None])

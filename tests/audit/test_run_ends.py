@@ -172,12 +172,12 @@ def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples:
     child.send_signal(signal.SIGTERM)
     assert child.stderr is not None
     for line in child.stderr:
-        if "repeat the signal to give that up" in line:
+        if "repeat the signal to stop at once" in line:
             break  # two signals that arrive together are one
     child.send_signal(signal.SIGTERM)
     code, results, err = finish(child)
     assert (code, results) == (4, [])
-    assert "given up; what was written is in place" in err
+    assert "stopped at once; what was written is kept" in err
     state = checkpoint(out)
     assert state is not None
     assert state["start_after"] is not None

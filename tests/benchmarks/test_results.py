@@ -228,10 +228,10 @@ def test_text_goes_between_its_markers_and_nowhere_else() -> None:
 
 def test_gates_are_met_missed_or_unmeasured() -> None:
     found = {gate.name: gate.met for gate in gates.evaluate({"engines": ENGINES_FOUND})}
-    assert found["CPU of a call: direct to bare aiohttp"] is True
-    assert found["CPU of a call: the article's executor function to direct"] is True
-    assert found["CPU of a call: the article's aioboto3 function to direct"] is False
-    assert found["CPU of a call: the whole audit with direct to bare aiohttp"] is False
+    assert found["CPU per call: direct versus bare aiohttp"] is True
+    assert found["CPU per call: the article's executor function versus direct"] is True
+    assert found["CPU per call: the article's aioboto3 function versus direct"] is False
+    assert found["CPU per call: the whole audit with direct versus bare aiohttp"] is False
     assert {gate.met for gate in gates.evaluate({})} == {None}
 
 
@@ -350,7 +350,7 @@ def test_hashing_is_judged_by_its_worst_row() -> None:
     per_cpu = judged["hashing: MB per CPU s"]
     assert (per_cpu.measured, per_cpu.met) == (0.9, False)
     assert judged["hashing: peak memory above idle"].measured == 41.0
-    times = judged["hashing: four streams to one"]
+    times = judged["hashing: four streams versus one"]
     assert (times.measured, times.met) == (3.6, True)
 
 

@@ -165,7 +165,7 @@ def test_unknown_verdict_and_unknown_group_are_refused(run: Run, stub: StubServe
     code, _, err = accept(run, group_of(groups, kind="verdict", verdict="unknown"), folder)
     assert (code, "whose verdict is unknown, which is a hole" in err) == (2, True)
     code, _, err = run("accept", "0" * 12, "--run", folder)
-    assert (code, "has no group 000000000000: its rollups.json and its page have them" in err) == (2, True)
+    assert (code, "has no group 000000000000: see its rollups.json or its page for them" in err) == (2, True)
     (Path(folder) / "rollups.json").unlink()
     code, _, err = run("accept", groups[0]["id"], "--run", folder)
     assert (code, "rollups.json is gone: `auditor check` says" in err) == (1, True)

@@ -293,7 +293,7 @@ def test_unknown_key_is_one_sentence(run: Run) -> None:
     [
         (1, "s3://bucket: 501 digests of 1 file, 500 new to the ledger, 0 known before, complete: NO\n",
          "auditor: stopped: the ledger has what is counted; import again for the rest"),
-        (2, "", "auditor: given up; import again for the rest"),
+        (2, "", "auditor: stopped at once; import again for the rest"),
     ],
 )  # fmt: skip
 def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
@@ -319,7 +319,7 @@ def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
         lock.execute("ROLLBACK")
         printed, told = child.communicate(timeout=30)
     lock.close()
-    assert said == "auditor: SIGTERM: finishing work in flight; repeat the signal to give that up\n"
+    assert said == "auditor: SIGTERM: finishing work in flight; repeat the signal to stop at once\n"
     assert (child.returncode, printed, told.splitlines()) == (4, out, [err])
 
 

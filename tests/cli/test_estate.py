@@ -252,7 +252,7 @@ def test_buckets_of_a_lost_account_are_named_from_the_last_start(run: Run, serve
     assert code == 4
     assert "7 buckets in 2 accounts = 5 audited + 0 excluded + 2 holes; 1 of the accounts is a hole" in out
     found = report()
-    assert sentence(found, "bb1") == f"its account could not be listed; the bucket is known from the start {first}"
+    assert sentence(found, "bb1") == f"its account could not be listed; an earlier start, {first}, found the bucket"
     assert found["notes"] == [f"new since the start {first}: aa6", f"not listed any more since the start {first}: aa5"]
 
 
@@ -343,16 +343,16 @@ def test_resumed_start_with_other_rules_calls_nothing_clean(run: Run, server: Ac
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("--all-buckets", "s3://aa1"), "--all-buckets and s3://.. exclude each other"),
-        (("--all-buckets", "--estate", "e.toml"), "exclude each other"),
+        (("--all-buckets", "s3://aa1"), "--all-buckets and s3://.. cannot be combined"),
+        (("--all-buckets", "--estate", "e.toml"), "cannot be combined"),
         (("--all-buckets", "--start-after", "k"), "--start-after"),
         (("--all-buckets", "--fill", "run"), "--fill"),
-        (("--estate", "e.toml", "--expected-owner", A), "--expected-owner exclude each other: the file names the acc"),
+        (("--estate", "e.toml", "--expected-owner", A), "--expected-owner cannot be combined: the file names the acc"),
         (("--estate", "e.toml", "--ledger", "sqlite:d.db", "--queue", "https://q"), "use --hash"),
         (("--estate", "e.toml", "--source", "mixed", "--inventory", "s3://reports/inv"), "--inventory exclude"),
         (
             ("--all-buckets", "--jobs", "2"),
-            "--all-buckets and --jobs exclude each other: eight buckets are audited side",
+            "--all-buckets and --jobs cannot be combined: eight buckets are audited side",
         ),
         (("--estate", "none.toml"), "there is no file 'none.toml': fix --estate"),
         (("--all-buckets", "--resume", "yesterday"), "is not a run ID"),

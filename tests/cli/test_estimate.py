@@ -101,6 +101,6 @@ def test_text_of_hostile_names_and_of_an_incomplete_listing() -> None:
     text = estimate_text(found, 80)
     assert all(line.isprintable() for line in text.splitlines())
     assert "INCOMPLETE" in text
-    assert "no price is known: the highest price counts" in " ".join(text.split())
+    assert "no price is known: the highest price is used" in " ".join(text.split())
     assert "1:01:40 at the least" in text
     assert "1/3 of the audit's cost" in text

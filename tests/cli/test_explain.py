@@ -129,7 +129,7 @@ def test_a_delete_marker(run: Run, stub: StubServer) -> None:
     assert marker
     assert marker.version_id
     assert said(run, 2, "s3://audited/a") == (
-        "s3://audited/a is deleted, its current version is a delete marker: name one of its 1 version with --version-id"
+        "s3://audited/a is deleted: its current version is a delete marker: name one of its 1 version with --version-id"
     )
     assert "may be one of its 1 delete marker" in said(run, 2, "s3://audited/a", "--version-id", marker.version_id)
     run_id = audited(run)

@@ -487,7 +487,7 @@ def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucke
         ("GetBucketOwnershipControls", "Object Ownership was not read (AccessDenied)"),
         ("GetBucketPolicy", "the bucket policy was not read (AccessDenied)"),
         ("GetPublicAccessBlock", "the bucket's public access block was not read (AccessDenied)"),
-        ("GetBucketVersioning", "whether the bucket keeps older versions was not read (AccessDenied)"),
+        ("GetBucketVersioning", "it is not known whether the bucket keeps older versions (AccessDenied)"),
     ],
 )
 def test_never_ready_without_a_fact(write: Write, stub: StubServer, bucket: StubBucket, call: str, words: str) -> None:

@@ -55,7 +55,7 @@ def test_second_signal_gives_up_what_is_in_flight_in_one_clear_sentence(stub: St
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=30)
     assert err.splitlines() == [
-        f"auditor: s3://{BUCKET}: given up; the ledger has what was hashed",
+        f"auditor: s3://{BUCKET}: stopped at once; the ledger has what was hashed",
         "auditor: s3://other-bucket was not hashed: stopped by SIGINT",
     ]
     assert (child.returncode, out) == (4, "")

@@ -27,7 +27,7 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
         ((*AUDIT, "--max-rate", "fast"), "--max-rate is 'fast': give calls a second as a number above 0"),
         ((*AUDIT, "--fail-on", "bad"), "--fail-on is 'bad': give critical, high, medium, low, info or never"),
         ((*AUDIT, "--only", "O99"), "there is no rule 'O99': did you mean"),
-        ((*AUDIT, "--jobs", "0"), "--jobs 0 is not possible: give a number of processes from 1 to 64"),
+        ((*AUDIT, "--jobs", "0"), "--jobs 0 is not valid: give a number of processes from 1 to 64"),
         ((*AUDIT, "--keep", "acl=3x"), "--keep: acl is '3x': give a time like 90d, 36h, 15m or 30s"),
         ((*AUDIT, "--source", "mix"), "--source is 'mix': give live or mixed"),
         ((*AUDIT, "--source", "mixed"), "s3://audited has no usable S3 Inventory: `auditor inventory s3://audited`"),
@@ -44,7 +44,7 @@ FILES = {"typo.toml": "max_rat = 3\n", "nonsense.toml": "zzzzzz = 3\n", "broken.
         ((*AUDIT, "--config", "broken.toml"), "broken.toml is not TOML: "),
         (("audit", "--estate", "gone.toml"), "there is no file 'gone.toml': fix --estate"),
         ((*AUDIT, "--inventory", "reports"), "--inventory is 'reports': give s3://BUCKET/PREFIX, the destination"),
-        (("plan", "s3://audited", "--ranges", "0"), "--ranges 0 is not possible: give a number from 1 to 10,000"),
+        (("plan", "s3://audited", "--ranges", "0"), "--ranges 0 is not valid: give a number from 1 to 10,000"),
         (("renew", "--events", "name"), "--events 'name' is not a queue's URL: it looks like https://sqs.REGION."),
     ],
 )

@@ -380,7 +380,7 @@ def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub:
     stub.calls.clear()
     again, summary, err = run("audit", "s3://audited", *audit, "--resume", json.loads(out)["run"])
     assert (again, json.loads(summary)) == (code, json.loads(out)) == (3, json.loads(out))
-    assert "is complete, this is its summary" in err
+    assert "is complete; this is its summary" in err
     assert stub.calls == []
     code, _, err = run("audit", "s3://audited/other", *audit, "--resume", json.loads(out)["run"])
     assert (code, "another target" in err) == (2, True)

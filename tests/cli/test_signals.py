@@ -189,7 +189,7 @@ def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("hash", f"auditor: s3://{BUCKET}: given up; the ledger has what was hashed"),
+        ("hash", f"auditor: s3://{BUCKET}: stopped at once; the ledger has what was hashed"),
         ("verify", "HOLE: the run did not finish\ncomplete: NO (stopped by SIGINT)"),
     ],
 )
@@ -215,4 +215,4 @@ def test_ledger_without_an_answer(stub: StubServer, tmp_path: Path) -> None:
     flags = ("--endpoint-url", stub.url, "--ledger", "dynamodb:digests")
     code, out, err = interrupted(start(tmp_path, "ledger", "s3://bucket/key", *flags), lambda: stub.calls != [])
     assert (code, out) == (4, "")
-    assert "given up" in err
+    assert "stopped at once" in err

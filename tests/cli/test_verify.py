@@ -176,7 +176,7 @@ async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer,
         _, err = child.communicate(timeout=30)
     assert (child.returncode, err) == (
         4,
-        f"auditor: s3://{BUCKET}: given up; the ledger, if it can be written, has the results so far\n",
+        f"auditor: s3://{BUCKET}: stopped at once; the ledger, if it can be written, has the results so far\n",
     )
     async with make_bench(stub, tmp_path) as bench:
         assert [event.what for event in await bench.noted("fast")] == ["verified"]
@@ -200,7 +200,7 @@ def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, 
             child.send_signal(signal.SIGTERM)
             assert "finishing work in flight" in child.stderr.readline()
             child.send_signal(signal.SIGTERM)
-            assert child.stderr.readline() == "auditor: given up; finished work is kept\n"
+            assert child.stderr.readline() == "auditor: stopped at once; finished work is kept\n"
             other.execute("ROLLBACK")
             _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (4, "")

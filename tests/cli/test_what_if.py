@@ -183,7 +183,7 @@ def test_wrong_usage(ask: Ask) -> None:
     assert "is larger than 1,000,000 bytes" in said(ask, 2, "--policy", "huge.json")
     assert "add --policy FILE" in said(ask, 2, "--acls-off", "--format", "sarif")
     assert "--trust has '*'" in said(ask, 2, "--trust", "*")
-    assert "the file of keys none/keys cannot be written" in said(ask, 1, "--acls-off", "--keys", "none/keys")
+    assert "the --keys file none/keys cannot be written" in said(ask, 1, "--acls-off", "--keys", "none/keys")
 
 
 def test_a_policy_of_another_bucket(ask: Ask, stub: StubServer) -> None:

@@ -28,7 +28,7 @@ def test_party_is_named_and_counted(run: Run, stub: StubServer, tmp_path: Path) 
     (tmp_path / "auditor.toml").write_text(
         f'trusted = ["{STRANGER}"]\n[[accounts]]\nid = "{STRANGER}"\nname = "Printer\\u001b"\nteam = "sales"\n'
     )
-    named = f"{STRANGER}: Printer\\x1b (team sales)\n  trusted: its access does not count as shared\n"
+    named = f"{STRANGER}: Printer\\x1b (team sales)\n  trusted: its access is not reported as shared\n"
     assert run("who", STRANGER)[1] == named
     assert run("who", ALL_USERS)[1] == f"{ALL_USERS}: everyone: the group AllUsers\n"
 

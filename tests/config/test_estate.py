@@ -93,7 +93,7 @@ def test_accounts_with_what_they_leave_out(tmp_path: Path) -> None:
         ),
         (
             f"[[accounts]]\n{ROLE}\n[[exclude]]\n{WHY}",
-            "estate.toml: [[exclude]]: the key 'pattern' is missing: write a bucket's name, or a pattern",
+            "estate.toml: [[exclude]]: the key 'pattern' is missing: write a bucket's name or a pattern",
         ),
         (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = '[a]'\n{WHY}", "pattern is '[a]'"),
         (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nwhy = 'b'\n{WHY}", "the key 'why' is unknown"),

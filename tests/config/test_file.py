@@ -119,7 +119,7 @@ def read_one(**changes: Any) -> ExceptionEntry:
         ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee needs a rule: name the audience"),
         ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict conflicts with action or code"),
         ({"code": "AccessDenied", "audience": "anyone"}, "audience conflicts with action or code"),
-        ({"prefix": "a", "pattern": "a*"}, "prefix and pattern exclude each other"),
+        ({"prefix": "a", "pattern": "a*"}, "prefix and pattern cannot be combined"),
         ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
         ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
         ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),

@@ -404,7 +404,7 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
     [
         ({"action": "plan"}, "lacks the event of its audit"),
         ({"action": "run", "event": {"bucket": "audited"}}, "give plan, range, summarize"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "hop": 1}, "'hop' is unknown beside an action"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "hop": 1}, "'hop' is not allowed together with an action"),
         ({"action": "plan", "event": {"bucket": "audited", "start_after": "a"}}, "one whole bucket or prefix"),
         (
             {"action": "plan", "event": {"bucket": "audited", "max_calls": 9}},

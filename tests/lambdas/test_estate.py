@@ -163,8 +163,8 @@ async def test_listing_that_is_denied_is_a_hole(server: AccountsServer, tmp_path
     ("event", "word"),
     [
         ({"all_buckets": "yes"}, "all_buckets is true or left out"),
-        ({"all_buckets": True, "bucket": "b-1"}, "all_buckets and bucket exclude each other"),
-        ({"all_buckets": True, "prefix": "p"}, "all_buckets and prefix exclude each other"),
+        ({"all_buckets": True, "bucket": "b-1"}, "all_buckets and bucket cannot be combined"),
+        ({"all_buckets": True, "prefix": "p"}, "all_buckets and prefix cannot be combined"),
         ({"all_buckets": True, "run": 3}, "is a run ID"),
         ({"all_buckets": False}, "no bucket to audit"),
         ({"run": "20261125T000000Z-000000"}, "needs a bucket"),

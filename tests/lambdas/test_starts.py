@@ -50,7 +50,7 @@ async def test_event_that_comes_four_times_makes_one_run(
     assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS)
     assert runs(tmp_path) == [summary["run"]]
     left = [sentence for answer in answers for sentence in answer.get("left", [])]
-    assert [sentence.rpartition(": ")[2] for sentence in left] == ["this one leaves the run to the other"] * 2 + [
+    assert [sentence.rpartition(": ")[2] for sentence in left] == ["this one stops"] * 2 + [
         "there is nothing to resume"
     ]
     assert stub.count("GetObjectAcl") == OBJECTS
@@ -219,7 +219,7 @@ def test_next_hop_waits_for_the_one_before_it_and_not_for_its_own_twin(tmp_path:
         hop.take(RUN, follows=True, seconds=900.0)
     clock.now += 15
     assert hop.take(RUN, follows=True, seconds=900.0).run == RUN
-    with pytest.raises(Exception, match="under way in another process"):
+    with pytest.raises(Exception, match="running in another process"):
         twin.take(RUN, follows=True, seconds=900.0)
 
 

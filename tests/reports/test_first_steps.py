@@ -136,13 +136,13 @@ def test_an_object_that_is_public_by_intent_counts_against_a_change() -> None:
     listed, _ = first_steps(found, ())
     assert [(step.change, step.closes, step.of, step.intended) for step in listed] == [(IGNORE, 10, 10, 3)]
     more = counted([("a", OPENED, 3, False), ("www/a", OPENED, 10, True)])
-    assert steps(more) == [("give 3 exposed objects a private ACL, by a job of S3 Batch Operations", 3, 3)]
+    assert steps(more) == [("give 3 exposed objects a private ACL, with an S3 Batch Operations job", 3, 3)]
 
 
 def test_a_grant_that_no_switch_hides_needs_acls_off_or_a_private_acl() -> None:
     assert steps(counted([("a", OF_NOBODY, 4, False)])) == [(ACLS_OFF, 4, 4)]
     shared = Acl(OWNER, (Grant("c3" * 32, "READ"),))
-    job = "give 4 exposed objects a private ACL, by a job of S3 Batch Operations"
+    job = "give 4 exposed objects a private ACL, with an S3 Batch Operations job"
     assert steps(counted([("a", OF_NOBODY, 4, False), ("b", shared, 5, False)])) == [(job, 4, 4)]
 
 

@@ -88,7 +88,7 @@ def test_a_flipped_byte(run: Path, kind: str, at: int) -> None:
 def test_a_part_that_is_cut(run: Path) -> None:
     part = run / OBJECTS.format(2)
     part.write_bytes(part.read_bytes()[:-7])
-    assert faults(run) == [f"{OBJECTS.format(2)} was altered: it is 7 bytes shorter than the run wrote it"]
+    assert faults(run) == [f"{OBJECTS.format(2)} was altered: it is 7 bytes shorter than when the run wrote it"]
 
 
 @pytest.mark.parametrize("kind", ["objects", "findings", "undecided"])
@@ -277,12 +277,16 @@ def test_a_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
     assert faults(nights[2]) == [
         f"the summary of the earlier run {NIGHTS[1]} was altered after run {NIGHTS[2]} named it"
     ]
-    assert faults(nights[1]) == [f"summary.json was altered: the later run {NIGHTS[2]} names another SHA-256 of it"]
+    assert faults(nights[1]) == [
+        f"summary.json was altered: the later run {NIGHTS[2]} names a different SHA-256 for it"
+    ]
 
 
 def test_the_first_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
     reseal(nights[0], "bucket.json", b"{}")
-    assert faults(nights[0]) == [f"summary.json was altered: the later run {NIGHTS[1]} names another SHA-256 of it"]
+    assert faults(nights[0]) == [
+        f"summary.json was altered: the later run {NIGHTS[1]} names a different SHA-256 for it"
+    ]
     assert faults(nights[2]) == [
         f"the summary of the earlier run {NIGHTS[0]} was altered after run {NIGHTS[1]} named it"
     ]

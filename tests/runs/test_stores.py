@@ -324,7 +324,7 @@ def test_a_server_without_conditions_is_named_and_looked_at_before_each_write(re
     assert client.files == {}
     assert {line["level"] for line in lines} == {"WARNING"}
     assert len(lines) == 1
-    assert "s3://results/some takes no conditional writes" in lines[0]["message"]
+    assert "s3://results/some does not support conditional writes" in lines[0]["message"]
     first = store.put_if("a", b"1", None)
     assert first is not None
     assert store.put_if("a", b"2", None) is None
@@ -384,7 +384,7 @@ def test_a_server_that_refuses_conditions_late_is_named_then(tmp_path: Path) -> 
     with logged() as lines:
         assert store.put_new_file("a", tmp_path / "file")
     assert store.get("a") == b"mine"
-    assert ["takes no conditional writes" in line["message"] for line in lines] == [True]
+    assert ["does not support conditional writes" in line["message"] for line in lines] == [True]
 
 
 def test_written_only_if_nobody_did_in_between(s3: Any, moto_url: str, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class RangeRun(RunKind):
             raise RunComplete(f"range {self.range_id} of run {self._run_id} is complete: there is nothing to resume")
         try:
             if state.target != target:
-                raise ValueError("it has other keys than the range has in plan.json")
+                raise ValueError("it has different keys from the range in plan.json")
             begun_rollups(state)
         except ValueError as error:
             raise damaged(place, error) from error

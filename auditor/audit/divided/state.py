@@ -148,7 +148,7 @@ def _damage(
 ) -> str | None:
     """Return how the range's files contradict each other, in words that are safe to print; None if they do not."""
     if state.target != plan.target_of(one):
-        return f"{checkpoint_name(one.id)} has other keys than the range has in plan.json"
+        return f"{checkpoint_name(one.id)} has different keys from the range in plan.json"
     gone = next((part.path for part in parts if part.path not in there), None)
     if gone is not None:
         return f"{gone} is gone"

@@ -158,7 +158,7 @@ def _remembered(estate: Estate) -> Iterable[BucketResult]:
                 region=one.region,
                 outcome=BucketOutcome.HOLE,
                 exit_code=HOLE,
-                sentence=f"its account could not be listed; the bucket is known from the start {known.estate}",
+                sentence=f"its account could not be listed; an earlier start, {known.estate}, found the bucket",
                 unfinished=True,
             )
 

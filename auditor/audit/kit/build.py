@@ -110,7 +110,7 @@ class FixKit:
         if self._policy is None:
             fact = self._file.facts.parsed_policy
             return no_policy(
-                f"the present policy was not read ({_why(fact)}), and a new one could drop statements of it"
+                f"the present policy was not read ({_why(fact)}), and a new one could drop some of its statements"
             )
         if not cover.sorted:
             return no_policy("the lines of the run are not in the order of their keys, so that no prefix is safe")

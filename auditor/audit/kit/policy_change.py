@@ -62,7 +62,7 @@ _LEFT_OUT: Final[Mapping[LeftOut, str]] = {
     LeftOut.GROUP: "have grants to a group or a name that no policy can hold",
     LeftOut.VERSION: "are versions with a grant that not every version of the key has: by version ID it is not carried",
     LeftOut.INTENDED: "are public on purpose by a grant that is not carried: without ACLs they are closed",
-    LeftOut.UNCLEAR: "have grants of a permission that is not known",
+    LeftOut.UNCLEAR: "have grants with an unknown permission",
 }
 UNINTENDED: Final = frozenset({LeftOut.PUBLIC, LeftOut.WRITE_ACP})
 """The reasons by which nobody loses what he is to keep."""
@@ -215,7 +215,7 @@ class GrantReader:
 
 
 PREFIXES: Final = 1000
-"""Largest number of first folders whose patterns are counted apart."""
+"""Largest number of first folders whose patterns are counted separately."""
 _MOST: Final = 2 * MOST_BYTES
 """Characters of patterns that are kept. With more, the policy is too large anyway."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

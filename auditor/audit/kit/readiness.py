@@ -32,7 +32,7 @@ _OWNERS: Final = 1000
 _NAMES: Final = {
     LOG_DELIVERY: "S3's log delivery, which writes access logs: let the bucket policy allow logging.s3.amazonaws.com"
     " s3:PutObject in its place",
-    LOG_WRITER: "awslogsdelivery, with which CloudFront writes its legacy logs: move the distributions to standard"
+    LOG_WRITER: "awslogsdelivery, which writes CloudFront's legacy logs: move the distributions to standard"
     " logging (v2), or keep ACLs on this bucket",
     ALL_USERS: "everyone (AllUsers)",
     AUTHENTICATED_USERS: "any AWS account (AuthenticatedUsers)",
@@ -152,7 +152,7 @@ class Assessor:
         if isinstance(versioning, str):
             yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
         else:
-            yield f"whether the bucket keeps older versions was not read ({_reason(versioning)})"
+            yield f"it is not known whether the bucket keeps older versions ({_reason(versioning)})"
 
 
 def _reason(fact: Unread | Skipped) -> str:

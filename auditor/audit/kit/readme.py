@@ -141,7 +141,7 @@ def table(kit: Kit, columns: int) -> str:
         layout.listed("Remarks", kit.remarks),
         # People copy the commands: they are never cut.
         [labelled("" if number else "Effect", command, _LABEL) for number, command in enumerate(kit.what_if)],
-        layout.listed("Next", ["read README.md there: nothing was changed, sending each call is up to you"]),
+        layout.listed("Next", ["read README.md there: nothing was changed; sending each call is up to you"]),
     ]
     return _text(sections)
 
@@ -353,7 +353,7 @@ def _keys_back(kit: Kit) -> Iterator[str]:
     if kit.key_jobs:
         yield (
             f"- The KMS keys: `{KEY_SNAPSHOT}` has the key of each object as it was read. `aws s3api"
-            " update-object-encryption` puts one object back under it, if the key belongs to the bucket's account."
+            " update-object-encryption` switches one object back to it, if the key belongs to the bucket's account."
         )
 
 

@@ -36,7 +36,7 @@ def rows_of(store: Store, file: InventoryFile, report: InventoryReport, stopped:
     """
     for number, row in enumerate(_rows(store, file, report)):
         if not number % _CHECK_EVERY and stopped():
-            raise RunStopped("the audit was stopped while it read the inventory report: nothing was audited, run again")
+            raise RunStopped("the audit was stopped while it read the inventory report: nothing was audited; run again")
         yield row
 
 

@@ -214,7 +214,7 @@ async def probe(
         facts = bucket.facts
         if not isinstance(facts.owner, str) or facts.owner != facts.own_id:
             raise UsageError(
-                f"only the owner of {visible(run.bucket_name)} may order a probe, and these credentials are not known"
+                f"only the owner of {visible(run.bucket_name)} may start a probe, and these credentials are not known"
                 " to be the owner's: use a profile of the bucket's account"
             )
         connection = connection_to(run.bucket_name, settings, CALLS_AT_ONCE)

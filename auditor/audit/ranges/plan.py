@@ -72,7 +72,7 @@ class RangePlan(Struct, frozen=True):
 def check_number(ranges: int) -> None:
     """Raise UsageError unless a target may be cut into so many ranges."""
     if not 1 <= ranges <= MOST:
-        raise UsageError(f"--ranges {ranges} is not possible: give a number from 1 to {MOST:,}")
+        raise UsageError(f"--ranges {ranges} is not valid: give a number from 1 to {MOST:,}")
 
 
 def plan_from_run(target: Target, run: RunReader, ranges: int) -> RangePlan | None:

@@ -73,8 +73,10 @@ ACTIONS: Final = {
         Command("export", "digests", "write digests from the ledger in the form of sha256sum"),
         Command("import", "digests", "record a manifest's digests as expected digests for `auditor verify`"),
         Command("history", "digests", "write the history of all keys"),
-        Command("import-report", "digests", "record the checksums in a report of S3 Batch Operations"),
+        Command("import-report", "digests", "record the checksums in an S3 Batch Operations report"),
         Command("retire", "digests", "stop expecting keys: `auditor verify` counts them as retired, not missing"),
-        Command("acknowledge", "digests", "mark the last findings of keys as investigated: verify counts them apart"),
+        Command(
+            "acknowledge", "digests", "mark the last findings of keys as investigated: verify counts them separately"
+        ),
     )
 }

@@ -44,7 +44,7 @@ def declare_accept(flags: Flags) -> None:
     what = "a finding's fingerprint, 32 hex digits, or a group's ID in rollups.json and on the page, 12 hex digits"
     flags.add("accepted FINGERPRINT|GROUP", what)
     flags.add("--run RUN", f"the run that has the finding or group: {RUN}", dest="run_folder", required=True)
-    flags.add("--owner TEXT", "the person or team that answers for it", default="")
+    flags.add("--owner TEXT", "the person or team responsible for it", default="")
     flags.add("--reason TEXT", "why it is accepted", default="")
     flags.add("--until DAY", "the last day on which it holds: YYYY-MM-DD (in 90 days)")
     flags.run_store()
@@ -74,7 +74,7 @@ def _check(options: argparse.Namespace, until: str) -> None:
     entry = {"rule": "O02", "owner": options.owner or "owner", "reason": options.reason or "reason", "until": until}
     read({EXCEPTIONS: [entry]}, "the flags", judges=False)
     if until < datetime.now(UTC).date().isoformat():
-        raise UsageError(f"--until {until} is past: an exception that has expired covers nothing, give a future date")
+        raise UsageError(f"--until {until} is past: an exception that has expired covers nothing; give a future date")
 
 
 def _finding(opened: RunReader, fingerprint: str) -> FindingLine:
@@ -83,7 +83,7 @@ def _finding(opened: RunReader, fingerprint: str) -> FindingLine:
         if line.fingerprint == fingerprint:
             return line
     raise UsageError(
-        f"{opened.uri} has no finding with the fingerprint {visible(fingerprint[:100])}: its findings/ have them"
+        f"{opened.uri} has no finding with the fingerprint {visible(fingerprint[:100])}: see its findings/ for them"
     )
 
 
@@ -92,7 +92,7 @@ def _group(opened: RunReader, name: str) -> tuple[RollUps, Group]:
     rollups = opened.rollups()
     found = next((group for group in rollups.groups if group.id == name), None)
     if found is None:
-        raise UsageError(f"{opened.uri} has no group {name}: its rollups.json and its page have them")
+        raise UsageError(f"{opened.uri} has no group {name}: see its rollups.json or its page for them")
     return rollups, found
 
 
@@ -113,7 +113,7 @@ def run_who(frame: CommandFrame) -> int:
     options, settings = frame.options, frame.settings
     lines = [f"{visible(options.id)}: {_name(options.id, settings)}"]
     if options.id in settings.trusted:
-        lines.append("  trusted: its access does not count as shared")
+        lines.append("  trusted: its access is not reported as shared")
     if options.run_folder is not None:
         with frame.reading(options.run_folder) as opened:
             lines += _in_run(opened, options.id)

@@ -65,7 +65,7 @@ def declare_export(flags: Flags) -> None:
     flags.ledger_only()
 
 
-@command("ledger", given_up="given up: no manifest was written")
+@command("ledger", given_up="stopped at once: no manifest was written")
 def run_export(frame: CommandFrame) -> int:
     """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
     options, settings = frame.options, frame.settings
@@ -144,7 +144,7 @@ def declare_history(flags: Flags) -> None:
     flags.ledger_only()
 
 
-@command("ledger", given_up="given up: the history is incomplete")
+@command("ledger", given_up="stopped at once: the history is incomplete")
 def run_history(frame: CommandFrame) -> int:
     """Write the history of all keys to stdout or a file, and return the exit code."""
     options, settings = frame.options, frame.settings
@@ -175,7 +175,7 @@ def declare_import(flags: Flags) -> None:
     flags.form()
 
 
-@command("ledger", given_up="given up; import again for the rest")
+@command("ledger", given_up="stopped at once; import again for the rest")
 def run_import(frame: CommandFrame) -> int:
     """Record the digests of manifests as expected ones, print the counts, and return the exit code."""
     options, settings = frame.options, frame.settings

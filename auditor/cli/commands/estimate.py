@@ -91,7 +91,7 @@ def declare_plan(flags: Flags) -> None:
     flags.show_daily("versions ranges listing out format profile config")
     flags.targets()
     flags.add("--ranges N", "number of ranges (64)", OBJECTS, type=whole_number, default=64)
-    flags.add("--listing", "split by a new listing, even if a run folder has the keys", OBJECTS)
+    flags.add("--listing", "split from a new listing, even if a run folder has the keys", OBJECTS)
     flags.settings("engine", "max_rate", out="place of the target's last run (./auditor-runs)")
     flags.connection()
     flags.form()

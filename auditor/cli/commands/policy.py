@@ -112,7 +112,7 @@ def _objects(frame: CommandFrame) -> tuple[Sequence[Target], Sequence[str]]:
     if options.all_buckets:
         return everything, ()
     if options.role:
-        raise UsageError("--role and --estate exclude each other: a function audits the buckets of its own account")
+        raise UsageError("--role and --estate cannot be combined: a function audits the buckets of its own account")
     accounts = read_estate(options.estate).accounts
     own = any(account.role is None for account in accounts)
     return everything if own else [], sorted(account.role for account in accounts if account.role)

@@ -21,7 +21,7 @@ from auditor.reports.formats.sarif import as_sarif
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines
 
-_NO_FILE: Final = "SARIF says at which lines of a policy file objects are opened: add --policy FILE"
+_NO_FILE: Final = "SARIF names the lines of a policy file that open objects: add --policy FILE"
 _CHANGE: Final = "the change"
 
 

@@ -59,7 +59,7 @@ def audited(summary: Summary, comparison: PlantedComparison) -> str:
         f"{coverage.listed:,} listed = {outcomes}: {completeness(summary)}",
         f"{enumerated(told_verdicts(summary.verdicts))}, {summary.seconds:,} s",
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"(none is planted for {len(NOT_PLANTED)} of {len(RULES)} rules: this AWS lacks what they need)",
+        f"(none is planted for {len(NOT_PLANTED)} of {len(RULES)} rules: the simulated AWS lacks what they need)",
     ]
     rows = [
         (
@@ -94,7 +94,7 @@ def verifying(verified: VerifySummary, lines: frozenset[str]) -> str:
     """Return the table of the damaged objects, each with its outcome. lines: as in DemoResults."""
     outcomes = ", ".join(f"{count:,} {name}" for name, count in verified.outcomes.items() if count)
     said = [
-        "two objects rot, with the same size, date and ETag; one is deleted",
+        "two objects rot, with size, date and ETag unchanged; one is deleted",
         f"{verified.read.objects:,} objects read again: {outcomes}, {verified.seconds:,.1f} s",
     ]
     rows = [(one.outcome if one.line in lines else "MISSED", one.key, one.description) for one in DAMAGED]

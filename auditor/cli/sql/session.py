@@ -28,7 +28,7 @@ ROWS: Final = 1000
 """Largest number of rows of a table: DuckDB shows the first and the last ones of the first 10,000."""
 MEMORY: Final = "1GiB"
 """Memory of a query. One that needs more writes to the private directory, or fails."""
-STOPPED: Final = "the query was stopped: it has no answer"
+STOPPED: Final = "the query was stopped before it had an answer"
 _CONFIGURATION: Final = {
     "memory_limit": MEMORY,
     "python_enable_replacements": "false",  # a name in a query is never a variable of this program

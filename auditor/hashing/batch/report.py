@@ -214,7 +214,7 @@ def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
             spool.flush()
         if file.md5 is not None and digest.hexdigest() != file.md5:
             raise RunError(
-                f"{store.uri(file.path)} does not have the MD5 that its manifest gives: it is damaged, fetch it again"
+                f"{store.uri(file.path)} does not have the MD5 that its manifest gives: it is damaged; fetch it again"
             )
         spool.seek(0)
         yield spool

@@ -122,7 +122,7 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
     message = typed(WrittenMessage, document)
     if not message.algorithms or any(name not in ALGORITHMS for name in message.algorithms):
-        raise JsonError(f"is empty or names an unknown one; known are {', '.join(ALGORITHMS)}", "algorithms")
+        raise JsonError(f"is empty or names an unknown one; known ones are {', '.join(ALGORITHMS)}", "algorithms")
     if not 0 < len(message.objects) <= MAX_OBJECTS:
         raise JsonError(f"has {len(message.objects)} entries, not 1 to {MAX_OBJECTS}", "objects")
     for index, one in enumerate(message.objects):

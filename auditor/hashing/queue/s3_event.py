@@ -169,7 +169,7 @@ def from_event_bridge(
     _check_version(head["version"], "detail.event-version", "1")
     kind = kinds.get(event) or _DELETIONS.get(head["deletion"])
     if kind is None:
-        raise JsonError(f"is not known; known are {', '.join(_DELETIONS)}", "detail.deletion-type")
+        raise JsonError(f"is not known; known ones are {', '.join(_DELETIONS)}", "detail.deletion-type")
     found = members(document, _IN_DETAILS[kind])
     return [ObjectEvent(kind, **found | {"at": found["at"] or received()})]
 

@@ -56,7 +56,7 @@ class ManifestFile:
                     yield number, (data.removeprefix(_BOM) if number == 1 else data).decode()
                 except UnicodeDecodeError as error:
                     raise self.error(
-                        number, "the line is not UTF-8, which every key is: convert the file, or take the line out"
+                        number, "the line is not UTF-8, and every key is: convert the file, or take the line out"
                     ) from error
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
         if not text or text.startswith("#"):
             continue
         if "\0" in text:
-            raise source.error(number, "the line holds a NUL: write the manifest without --zero")
+            raise source.error(number, "the line contains a NUL byte: write the manifest without --zero")
         if plain := _LINE.fullmatch(text):
             backslash, digest, name = plain[1], plain[2], spacing.name(number, plain[3])
             algorithm = algorithm_of(digest, source, number)
@@ -95,7 +95,7 @@ def _tag(tag: str, source: ManifestFile, line: int) -> str:
 def _unescaped(name: str, source: ManifestFile, line: int) -> str:
     def character(match: re.Match[str]) -> str:
         if match[1] not in _CHARACTERS:
-            raise source.error(line, r"a backslash in the name stands before neither \ nor n nor r: write it as \\")
+            raise source.error(line, r"a backslash in the name is not followed by \, n or r: write it as \\")
         return _CHARACTERS[match[1]]
 
     return _ESCAPED.sub(character, name)

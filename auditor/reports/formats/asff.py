@@ -60,7 +60,7 @@ _OF_VERDICT: Final = {
 }
 _LABELS: Final = {"info": "INFORMATIONAL"}
 _REACH: Final = {
-    Verdict.MASKED: "could reach, were nothing in the way,",
+    Verdict.MASKED: "could reach, if nothing blocked it,",
     Verdict.DORMANT: "can reach, once ACLs count again,",
 }
 """Words of titles, which stay as they are: a title is what people search for in Security Hub."""

@@ -135,7 +135,7 @@ _ORDER: Final = (*signs.NOT_PRIVATE, signs.VANISHED)
 
 
 def coverage_bar(summary: Summary) -> CoverageBar:
-    """Return the bar. The objects that an exception covers are counted apart."""
+    """Return the bar. The objects that an exception covers are counted separately."""
     numbers = counts(summary)
     listed, private = summary.coverage.listed, numbers[signs.PRIVATE]
     parts = [Share(sign, numbers[sign]) for sign in _ORDER if numbers[sign]]

@@ -24,7 +24,7 @@ SHARED: Final = Sign("shared", "shared", "◆", "another party, one that you do 
 UNKNOWN: Final = Sign("unknown", "unknown", "?", "a fact that decides it could not be read or decided")
 MASKED: Final = Sign("masked", "masked", "◐", "would be open if nothing blocked it")
 DORMANT: Final = Sign(
-    "dormant", "dormant", "◌", "nobody else gets in today, and a stored grant or owner counts again later"
+    "dormant", "dormant", "◌", "nobody else gets in today, and a stored grant or owner may take effect again later"
 )
 INTENDED: Final = Sign("intended", "public by intent", "◎", "open, and an exception says why, its owner and its end")
 VANISHED: Final = Sign("vanished", "vanished", "–", "deleted between the listing and the reading")

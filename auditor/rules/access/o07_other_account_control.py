@@ -18,7 +18,8 @@ ALLOWS: Final = {
 def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
     Why: a public access block does not stop a grant to one account, and that account can open the ACL to everyone.
-    Flagged: WRITE_ACP or FULL_CONTROL for a canonical ID that owns neither bucket nor object and is not trusted.
+    Flagged: WRITE_ACP or FULL_CONTROL for a canonical ID that owns neither the bucket nor the object and is not
+        trusted.
     Not flagged: grants to the object's own owner (O09 if foreign), to groups (O01, O03), to the anonymous ID (O16), for
         reading only (O08).
     Blind to: the account behind a canonical ID, because no call reveals it; grants in the bucket policy.

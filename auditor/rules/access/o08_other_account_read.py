@@ -18,7 +18,7 @@ ALLOWS: Final = {
 def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
     Why: a public access block does not stop a grant to one account, and the bucket policy does not show the grant.
-    Flagged: READ or READ_ACP for a canonical ID that owns neither bucket nor object and is not trusted.
+    Flagged: READ or READ_ACP for a canonical ID that owns neither the bucket nor the object and is not trusted.
     Not flagged: grants to the object's own owner (O09 if foreign), to groups (O02, O04, O05), to the anonymous ID
         (O16), of control (O07).
     Blind to: the account behind a canonical ID, because no call reveals it; grants in the bucket policy.

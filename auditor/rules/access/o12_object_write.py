@@ -16,7 +16,7 @@ def check(acl: Acl) -> Iterator[Hit]:
     Flagged: WRITE for anyone, the object's owner included.
     Not flagged: WRITE_ACP and FULL_CONTROL, which do have an effect (O01, O03, O07).
     Blind to: what the author of the ACL intended.
-    Fix: remove the grant with PutObjectAcl, and look for `public-read-write` in the program that uploads.
+    Fix: remove the grant with PutObjectAcl, and look for `public-read-write` in the program that uploads it.
     """
     for grant in acl.grants:
         if grant.permission == "WRITE":

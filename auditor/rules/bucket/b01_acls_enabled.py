@@ -19,4 +19,4 @@ def check(bucket_ownership: str) -> Iterator[Hit]:
     Fix: move the necessary grants to the bucket policy, then set Object Ownership to BucketOwnerEnforced.
     """
     if bucket_ownership != BUCKET_OWNER_ENFORCED:
-        yield Hit(f"the objects' ACLs count: Object Ownership is {bucket_ownership}")
+        yield Hit(f"the objects' ACLs are in force: Object Ownership is {bucket_ownership}")

@@ -102,7 +102,7 @@ def check(
             continue
         anyone = who == ANONYMOUS_OWNER
         words, severity = ("anyone on the internet", held.strangers) if anyone else ("another account", held.others)
-        yield Hit(f"{words} {held.words}, by the bucket's ACL", who, grant.permission, severity)
+        yield Hit(f"{words} {held.words}, through the bucket's ACL", who, grant.permission, severity)
     yield from _by_grants(POWERS[1], write_grants)
 
 
@@ -116,10 +116,10 @@ def _by_grants(power: Power, write_grants: WriteGrants) -> Iterator[Hit]:
         for permission, grants in by_permission.items():
             first, more = grants[0], len(grants) - 1
             named = f"the S3 Access Grant {first.id} on {first.scope[:LONGEST]}{f' and {more:,} more' if more else ''}"
-            yield Hit(f"another party {power.words}, by {named}", party[:LONGEST], permission, power.others)
+            yield Hit(f"another party {power.words}, through {named}", party[:LONGEST], permission, power.others)
     if len(parties) > MOST_NAMED:
         more = len(parties) - MOST_NAMED
-        yield Hit(f"{more:,} more parties {power.words}, by S3 Access Grants", "others", "WRITE", power.others)
+        yield Hit(f"{more:,} more parties {power.words}, through S3 Access Grants", "others", "WRITE", power.others)
 
 
 def _by_policy(power: Power, accesses: list[ObjectAccess]) -> Iterator[Hit]:
@@ -132,7 +132,7 @@ def _by_policy(power: Power, accesses: list[ObjectAccess]) -> Iterator[Hit]:
         return
     named = {one.text[:LONGEST]: None for access in accesses for one in access.audience if one.kind not in SERVICES}
     for text in list(named)[:MOST_NAMED]:
-        yield Hit(f"another party {power.words}, by the bucket policy", text, power.name, power.others)
+        yield Hit(f"another party {power.words}, through the bucket policy", text, power.name, power.others)
     if len(named) > MOST_NAMED:
         yield Hit(f"{len(named) - MOST_NAMED:,} more parties {power.words}", "others", power.name, power.others)
     if any(access.verdict is Verdict.UNKNOWN for access in accesses):

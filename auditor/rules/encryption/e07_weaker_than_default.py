@@ -26,7 +26,7 @@ def check(
         key.
     Not flagged: stronger encryption than the default; no encryption by S3 (E01); a customer's key (E06); a kind that is
         newer than this rule.
-    Blind to: the default key where the bucket names it by an alias, or leaves the choice to S3; servers without a
+    Blind to: the default key where the bucket names it by an alias, or leaves the choice to S3; servers without
         default encryption.
     Fix: copy the object over itself (many of them with S3 Batch Operations); S3 uses the default for the copy.
     """

@@ -16,8 +16,8 @@ def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     Flagged: the full-object checksum that S3 stores differs from the digest that the ledger has of the same version;
         or this run hashed the bytes, and their digest differs from one of these two.
     Not flagged: an object whose ETag or size differs from the ledger's: it is a new object with its own digest.
-    Blind to: composite checksums of multipart uploads, which are no digests of the object; algorithms that the run does
-        not select; stored checksums that HEAD leaves out without kms:Decrypt; runs without a ledger.
+    Blind to: composite checksums of multipart uploads, which are not digests of the object; algorithms that the run
+        does not select; stored checksums that HEAD leaves out without kms:Decrypt; runs without a ledger.
     Fix: keep the object and its versions as they are, read it again (auditor verify), and restore it from a copy that
         has the recorded digest.
     """

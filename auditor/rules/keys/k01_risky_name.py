@@ -14,7 +14,7 @@ RISKS: Final = (
     (re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]"), "holds a control character"),
     (re.compile(r"(?:\A|[/\\])\.\.(?:[/\\]|\Z)"), "steps up to a parent folder"),
     (re.compile(r"\A/"), "begins with a slash"),
-    (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
+    (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "contains a text-direction control"),
     (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
 """The risks of a key: for each, a pattern and the words for a key that matches. The direction controls are the

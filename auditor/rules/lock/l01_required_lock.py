@@ -24,13 +24,13 @@ def check(
 ) -> Iterator[Hit | Unread]:
     """
     Why: without a lock, whoever may delete the object can destroy it and its versions; GOVERNANCE can be bypassed.
-    Flagged: GOVERNANCE where mode of [rules.L01] is COMPLIANCE; no lock, if retention_readable is true, or S3 shows
+    Flagged: GOVERNANCE where mode in [rules.L01] is COMPLIANCE; no lock, if retention_readable is true, or S3 shows
         that an event hold is off (high). An object under an event hold whose mode is not COMPLIANCE, where that is
         required: AWS does not say that nobody can release the hold (medium).
     Not flagged: a lock that is as strong as mode, or stronger; its date (L02); an event hold, where mode is GOVERNANCE.
-    Blind to: a legal hold; the bucket's defaults, which apply to new objects only. S3 hides lock and event hold from a
-        caller without s3:GetObjectRetention: where it shows neither, the rule is undecided, unless retention_readable
-        is true. An event hold other than ON and OFF leaves it undecided, too.
+    Blind to: a legal hold; the bucket's defaults, which apply to new objects only. S3 hides the lock and the event
+        hold from a caller without s3:GetObjectRetention: where it shows neither, the rule is undecided, unless
+        retention_readable is true. An event hold other than ON and OFF leaves it undecided, too.
     Fix: set a retention with PutObjectRetention, and a default retention for the bucket.
     """
     held = head_object_lock_event_hold == HELD

@@ -26,12 +26,13 @@ _Days = Annotated[int, form(f"write a number from 0 to {MOST_DAYS}", ge=0, le=MO
 def check(head: Head, now: datetime, days: int, retention_readable: bool) -> Iterator[Hit | Unread]:
     """
     Why: from that date on, whoever may delete the object can destroy it.
-    Flagged: a retain-until date that has passed, or that is at most days of [rules.L02] after the start of the run.
+    Flagged: a retain-until date that has passed, or that comes within the days in [rules.L02] after the start of the
+        run.
     Not flagged: an object without retention (L01); a later date; an object under an event hold, which has no date: S3
         holds it until the release, and then for the hold's duration.
-    Blind to: a legal hold, which continues. S3 hides date and event hold from a caller without s3:GetObjectRetention:
-        where it shows neither, the rule is undecided, unless retention_readable is true. A date or an event hold that
-        cannot be read leaves it undecided, too.
+    Blind to: a legal hold, which continues. S3 hides the date and the event hold from a caller without
+        s3:GetObjectRetention: where it shows neither, the rule is undecided, unless retention_readable is true. A date
+        or an event hold that cannot be read leaves it undecided, too.
     Fix: extend the retention with PutObjectRetention, or let it lapse deliberately.
     """
     if head.object_lock_event_hold == HELD:

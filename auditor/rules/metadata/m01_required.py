@@ -28,7 +28,7 @@ def check(head: Head, required: list[str]) -> Iterator[Hit]:
     Not flagged: a name with an empty value; tags, which are not metadata.
     Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); such a name counts as missing;
         object annotations, which no rule reads.
-    Fix: copy the object over itself with the metadata added, and change the program that uploads.
+    Fix: copy the object over itself with the metadata added, and change the program that uploads it.
     """
     present = {name.lower() for name in head.metadata}
     missing = [name for name in dict.fromkeys(name.lower() for name in required) if name not in present]

@@ -36,7 +36,7 @@ def check(head: Head, patterns: dict[str, str]) -> Iterator[Hit]:
         case; one finding names all of them.
     Not flagged: a name that the object lacks (M01).
     Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); tags; object annotations.
-    Fix: copy the object over itself with the right value, and change the program that uploads.
+    Fix: copy the object over itself with the right value, and change the program that uploads it.
     """
     wanted = {name.lower(): text for name, text in patterns.items()}
     given = ((name.lower(), value) for name, value in head.metadata.items())

@@ -15,7 +15,7 @@ IGNORED: Final = re.compile(r"[\x00-\x20]")
 """Characters that browsers leave out of a URL's beginning, or out of all of it."""
 
 
-_Host = Annotated[str, form("write names of hosts, such as www.example.com or *.example.com", rf"(?i:{HOST})")]
+_Host = Annotated[str, form("write host names, such as www.example.com or *.example.com", rf"(?i:{HOST})")]
 
 
 @rule(

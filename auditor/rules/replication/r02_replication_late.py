@@ -25,8 +25,8 @@ _Hours = Annotated[int, form(f"write a number from 0 to {MOST_HOURS}", ge=0, le=
 def check(ref: ObjectRef, head_replication_status: str | None, now: datetime, hours: int) -> Iterator[Hit | Unread]:
     """
     Why: an object that is lost meanwhile has no copy; a status that stays PENDING often means a misconfigured role.
-    Flagged: a replication status of PENDING on an object that is older than hours of [rules.R02] at the start of the
-        run.
+    Flagged: a replication status of PENDING on an object that is older than the hours in [rules.R02] at the start of
+        the run.
     Not flagged: younger objects; FAILED (R01).
     Blind to: the time at which the replication began; it may be later than the upload. A date that cannot be read
         leaves the rule undecided.

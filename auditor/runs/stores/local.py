@@ -18,7 +18,7 @@ from auditor.runs.stores.base import PIECE, Change, check_size, checked, json_fi
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
 _DENIED: Final = "may not be written: give this user the right to, or choose another place with --out"
-_NOT_A_DIRECTORY: Final = "cannot be a directory, a file is in the way: choose another place with --out"
+_NOT_A_DIRECTORY: Final = "cannot be a directory, because a file is in the way: choose another place with --out"
 _SENTENCES: Final = {
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,

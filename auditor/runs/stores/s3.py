@@ -273,7 +273,7 @@ class S3Store:
         if self._conditional:
             self._conditional = False
             log.warning(
-                "%s takes no conditional writes: two processes on one run could both write it; run only one",
+                "%s does not support conditional writes: two processes on one run could both write it; run only one",
                 self.uri(),
             )
 

@@ -171,7 +171,7 @@ def test_impossible_numbers_and_combinations_are_refused(
     stored: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = [f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(tmp_path)]
-    for flags, words in ((["--jobs", "0"], "--jobs 0 is not possible: give a number of processes from 1 to 64"),):
+    for flags, words in ((["--jobs", "0"], "--jobs 0 is not valid: give a number of processes from 1 to 64"),):
         assert main(["audit", *target, *flags]) == 2
         assert words in capsys.readouterr().err
     assert main(["audit", "--fill", str(tmp_path), "--jobs", "2"]) == 2

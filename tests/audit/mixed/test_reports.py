@@ -259,7 +259,7 @@ def test_two_gzip_members_are_one_file(tmp_path: Path) -> None:
 
 def test_stopped_audit_reads_no_further(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(RunStopped, match="nothing was audited, run again"):
+    with pytest.raises(RunStopped, match="nothing was audited; run again"):
         load(tmp_path, stopped=lambda: True)
 
 

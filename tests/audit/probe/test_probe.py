@@ -216,7 +216,7 @@ async def test_a_trusted_network_without_a_vantage_is_not_known(probing: Probing
 async def test_somebody_else_may_not_order_it(probing: Probing) -> None:
     probing.bucket.owner = STRANGER
     probing.put("a")
-    with pytest.raises(UsageError, match="only the owner of audited may order a probe"):
+    with pytest.raises(UsageError, match="only the owner of audited may start a probe"):
         await probing.probe()
     assert probing.server.asked == []
 

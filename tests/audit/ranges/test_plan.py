@@ -201,8 +201,8 @@ def test_the_table_shows_no_control_character(stub: StubServer, command: Plan) -
     ("arguments", "words"),
     [
         (("s3://audited", "s3://other"), "splits one target: give one"),
-        (("s3://audited", "--ranges", "0"), "--ranges 0 is not possible: give a number from 1 to 10,000"),
-        (("s3://audited", "--ranges", "10001"), "--ranges 10001 is not possible"),
+        (("s3://audited", "--ranges", "0"), "--ranges 0 is not valid: give a number from 1 to 10,000"),
+        (("s3://audited", "--ranges", "10001"), "--ranges 10001 is not valid"),
         (("s3://nowhere",), "there is no bucket named 'nowhere'"),
     ],
 )

@@ -321,7 +321,7 @@ def test_a_signal_ends_a_long_query(run: Run, folder: str, tmp_path: Path, numbe
         out, err = child.communicate()
     assert "listing complete" in first
     assert (child.returncode, out) == (4, "")
-    assert err.splitlines()[-1] == "auditor: the query was stopped: it has no answer"
+    assert err.splitlines()[-1] == "auditor: the query was stopped before it had an answer"
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -123,7 +123,7 @@ def test_body_that_is_no_message(body: str, reason: str) -> None:
         (document(bucket="bucket\n"), "bucket is not a bucket's name"),
         (document(algorithms=[]), "algorithms is empty"),
         (document(algorithms="sha256"), "algorithms is not a list"),
-        (document(algorithms=["crc32"]), "known are sha256, sha512, sha1, md5"),
+        (document(algorithms=["crc32"]), "known ones are sha256, sha512, sha1, md5"),
         (document(algorithms=[["sha256"]]), r"algorithms\[0\] is not text"),
         (document(objects=[]), "objects has 0 entries, not 1 to 100"),
         (document(objects={}), "objects is not a list"),

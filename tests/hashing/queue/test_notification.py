@@ -247,7 +247,10 @@ def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any)
         (plain(record() | {"eventTime": 1}), r"Records\[0\].eventTime is not text"),
         (event_bridge().replace('{"version"', '{"time": "0000-00-00", "version"', 1), "time is not a time"),
         (event_bridge(kind="Object Deleted"), "detail.deletion-type is not a string"),
-        (event_bridge(kind="Object Deleted", deletion="Moved"), "known are Delete Marker Created, Permanently Deleted"),
+        (
+            event_bridge(kind="Object Deleted", deletion="Moved"),
+            "known ones are Delete Marker Created, Permanently Deleted",
+        ),
         (event_bridge(kind="Object Deleted", deletion="Permanently Deleted", key=""), "detail.object.key is not"),
         (plain(record(event="ObjectRemoved:Delete", key="")), r"Records\[0\].s3.object.key is not"),
     ],

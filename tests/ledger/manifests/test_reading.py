@@ -124,7 +124,7 @@ def test_reversed_form_keeps_the_spaces_that_names_begin_with(tmp_path: Path) ->
         (f"SHA1 (a) = {SHA}\n".encode(), "is not a valid sha1 digest: write 40 hexadecimal digits"),
         (f"\\{SHA}  a\\tb\n".encode(), "sums:1: a backslash in the name"),
         (f"\\{SHA}  a\\\n".encode(), "sums:1: a backslash in the name"),
-        (f"{SHA}  a\0{SHA}  b\0".encode(), "sums:1: the line holds a NUL: write the manifest without --zero"),
+        (f"{SHA}  a\0{SHA}  b\0".encode(), "sums:1: the line contains a NUL byte: write the manifest without --zero"),
         (f"{SHA}  a\n{SHA} b\n".encode(), "sums:2: one space before the name, where the lines above have two"),
         (f"{SHA}  a\n".encode() + f"{SHA}  caf\xe9\n".encode("latin-1"), "sums:2: the line is not UTF-8"),
         (f"{SHA}  a\n{SHA}  ".encode() + b"x" * LONGEST, "sums:2: the line is longer than any key allows"),
