@@ -263,4 +263,4 @@ def _pace(settings: Settings, ceiling: int) -> tuple[str, float]:
     in_flight = ceiling / CALL_SECONDS
     if settings.max_rate is not None and settings.max_rate <= in_flight:
         return f"{settings.max_rate:,.12g} calls a second", settings.max_rate
-    return f"{ceiling:,} calls in flight of {CALL_SECONDS * 1000:.0f} ms each, an assumption", in_flight
+    return f"{ceiling:,} calls in flight of {CALL_SECONDS * 1000:.0f} ms each, assumed", in_flight

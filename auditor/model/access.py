@@ -137,7 +137,7 @@ class ReasonCode(StrEnum):
     """An Allow of the bucket policy does not reach the object, because another account owns it. Cause: as for
     policy-allow."""
     ENDED = "ended"
-    """An Allow of the bucket policy has ended, or has not begun, by its date. Cause: as for policy-allow."""
+    """The dates of an Allow of the bucket policy are past, or still to come. Cause: as for policy-allow."""
     # It is stored, and counts for nothing today.
     STORED_GRANT = "stored-grant"
     """A grant of the stored ACL, hidden today, takes effect again once ACLs apply. Cause: GRANTEE PERMISSION."""

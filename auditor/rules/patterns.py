@@ -149,7 +149,9 @@ class _Parser:
     def _item(self) -> _Item:
         item = _Item(self._part(), *self._counts())
         if (self._peek() or " ") in "?*+{":
-            raise ValueError("a pattern repeats a repetition: put parentheses around the inner one")
+            raise ValueError(
+                "a pattern repeats something that is repeated already: put parentheses around the inner one"
+            )
         return item
 
     def _part(self) -> str | _Group:

@@ -147,7 +147,7 @@ def _numbers(summary: VerifySummary) -> Iterable[tuple[str, str]]:
     if summary.accepted:
         yield "Accepted in the configuration", tallied(summary.accepted)
     if summary.late.objects:
-        yield "Read later than the schedule says", counted(summary.late.objects, "object")
+        yield "Read later than scheduled", counted(summary.late.objects, "object")
     yield "Recorded as new evidence", counted(summary.recorded, "object")
     if summary.healed:
         yield "Damaged rows of the ledger rewritten", f"{summary.healed:,}"

@@ -167,7 +167,7 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     yield from _of_ledger(summary)
     if summary.late.objects:
         yield (
-            f"read later than the schedule says: {counted(summary.late.objects, 'object')}, at most"
+            f"read later than scheduled: {counted(summary.late.objects, 'object')}, at most"
             f" {summary.late.seconds / DAY:.1f} days; run more often, or set --every to the time between two runs"
         )
     if summary.resume is not None:

@@ -349,7 +349,7 @@ def test_resumed_start_with_other_rules_calls_nothing_clean(run: Run, server: Ac
         (("--all-buckets", "--fill", "run"), "--fill"),
         (("--estate", "e.toml", "--expected-owner", A), "--expected-owner cannot be combined: the file names the acc"),
         (("--estate", "e.toml", "--ledger", "sqlite:d.db", "--queue", "https://q"), "use --hash"),
-        (("--estate", "e.toml", "--source", "mixed", "--inventory", "s3://reports/inv"), "--inventory exclude"),
+        (("--estate", "e.toml", "--source", "mixed", "--inventory", "s3://reports/inv"), "--inventory cannot"),
         (
             ("--all-buckets", "--jobs", "2"),
             "--all-buckets and --jobs cannot be combined: eight buckets are audited side",

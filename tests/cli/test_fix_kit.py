@@ -472,7 +472,7 @@ def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucke
     blocks = write()["readiness"]["after_kit"]["blocks"]
     assert [one.partition("grants ")[2][:40] for one in blocks] == [
         "WRITE, READ_ACP to S3's log delivery, wh",
-        "FULL_CONTROL to awslogsdelivery, with wh",
+        "FULL_CONTROL to awslogsdelivery, which w",
         f"WRITE to the other account {STRANGER[:13]}",
     ]
     before = json.loads(Path("kit/bucket-acl-before.json").read_text())

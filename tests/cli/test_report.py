@@ -66,7 +66,7 @@ def test_run_killed_before_its_first_part_has_a_page_that_says_so(
     assert "NOT COMPLETE: 0 objects listed so far" in text
     assert "✓" not in text
     assert "found nothing" not in text
-    assert "everything asked about objects was read" not in text
+    assert "every requested fact about objects was read" not in text
     assert "so far, and the run is not complete" in text
     assert not (folder / "report.html").exists()
     assert main(["diff", found["out"], str(folder)]) == 0

@@ -196,7 +196,7 @@ def test_run_of_the_same_second_sorts_after_the_one_before_it(tmp_path: Path) ->
     assert second.take(wanted, follows=False, seconds=900.0) == Claim(later, False)
     second.give_back(later, passed_on=True)
     assert Claims(store, target, 1, clock).take(later, follows=True, seconds=900.0).run == later
-    with pytest.raises(RunTaken, match="under way"):
+    with pytest.raises(RunTaken, match="running in another"):
         Claims(store, target, 0, clock).take(wanted, follows=False, seconds=900.0)  # the event comes again
 
 

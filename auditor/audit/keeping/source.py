@@ -74,7 +74,7 @@ class KeepingSource:
         try:
             return await read()
         except OutputError as error:
-            log.warning("nothing more is kept of the last run: %s", visible(str(error)))
+            log.warning("no more facts are reused from the last run: %s", visible(str(error)))
             return None
 
     def _step(self, step: Listed, lines: Lines, opened: Opened, now: float) -> Listed:

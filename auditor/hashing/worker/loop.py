@@ -168,7 +168,7 @@ class Worker:
         try:
             await self._queue.delete([received.receipt])
         except (QueueError, CredentialsError) as error:
-            log.warning("message %s is done and will be redelivered: %s", received.id, error)
+            log.warning("message %s is done but will be redelivered: %s", received.id, error)
 
     def _give_up(self, error: AuditorError) -> None:
         """Stop the worker because of an error. run() raises the first of such errors."""

@@ -94,7 +94,7 @@ def _undecided(summary: Summary, unknown: int) -> str:
     parts = [f"{counted(rules, 'rule')} too"] if rules else []
     if unknown:
         parts.append(f"{unknown:,} with an unknown verdict")
-    nothing = "everything asked about objects was read" if summary.complete else "of the objects listed so far"
+    nothing = "every requested fact about objects was read" if summary.complete else "of the objects listed so far"
     return "; ".join(parts) or nothing
 
 

@@ -214,7 +214,7 @@ def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
 
 def test_run_without_findings_or_holes_says_so() -> None:
     said = words_of(sample_summary(tally_of(judged("a"))))
-    assert "0everything asked about objects was read" in said  # a setting of the bucket may be unread all the same
+    assert "0every requested fact about objects was read" in said  # a setting of the bucket may be unread all the same
     assert "No rule found anything in what was looked at." in said
     assert "Nothing that was asked for was refused." in said
     assert "✓ completeno hole" in said
