@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--python", choices=PYTHONS, default=PYTHON, help="the functions' Python (default: %(default)s)")
     made.add_argument("--layer", action="store_true", help="dependencies in a layer, beside the function's zip")
     made.add_argument("--config", type=Path, help="an auditor.toml for the functions (default: none)")
-    made.add_argument("--buckets", default="", help="the functions' targets, commas between them (default: none)")
+    made.add_argument("--buckets", default="", help="the functions' targets, separated by commas (default: none)")
     made.add_argument("--output", type=Path, help="the function's zip (default: .build/function-ARCHITECTURE.zip)")
     return made
 

@@ -37,7 +37,7 @@ _BUCKETS: Final = {
     "Buckets": {
         "Type": "CommaDelimitedList",
         "AllowedPattern": "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
-        "Description": "The audited buckets, whole ones, commas between them",
+        "Description": "The audited buckets, whole ones, separated by commas",
     }
 }
 

@@ -75,7 +75,7 @@ def words(value: Any, source: str) -> tuple[str, ...]:
     """Read names from a list, or from one text that separates them by commas. Raises UsageError, naming `source`."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
-        raise _fail(source, value, "names with commas between them, or a list of strings")
+        raise _fail(source, value, "names separated by commas, or a list of strings")
     return tuple(part.strip() for part in parts if part.strip())
 
 

@@ -29,7 +29,7 @@ NAME: Final = "running.json"
 
 
 class StartBusy(ClaimBusy):
-    """Raised if another invocation works on the start, and may yet hand it on, end it, or die."""
+    """Raised if another invocation is working on the start, and may yet hand it on, end it, or die."""
 
 
 class StartClaim(Struct, frozen=True):
@@ -126,7 +126,7 @@ class StartClaims:
         if self._hop < hop:
             raise RunTaken(f"the start {start} has reached hop {hop}: this invocation stops")
         if not entry.get("passed"):
-            raise StartBusy(f"another invocation works on the start {start}")
+            raise StartBusy(f"another invocation is working on the start {start}")
 
     def _entry(self, hop: int, *, until: float, passed: bool = False, ended: bool = False) -> dict[str, Any]:
         return {

@@ -64,11 +64,11 @@ def check_entry(text: str) -> None:
 def _check_name(text: str) -> None:
     """Raise ValueError for a text that has no form of an entry. text: neither an ARN nor a network."""
     if re.search(r"\s", text) or not text.isprintable():
-        raise ValueError("only an ARN may contain a space: write commas between entries")
+        raise ValueError("only an ARN may contain a space: separate entries with commas")
     if re.fullmatch(r"[0-9]{4}-[0-9]{4}-[0-9]{4}", text):
         raise ValueError("write an account's 12 digits without hyphens")
     if text.startswith(("vpc-", "vpce-")) and not _PLACE.fullmatch(text):
-        raise ValueError("a VPC or a VPC endpoint is vpc-ID or vpce-ID, with digits and small letters")
+        raise ValueError("a VPC or a VPC endpoint is vpc-ID or vpce-ID, with digits and lowercase letters")
     if "/" in text and "://" not in text and not ORGANIZATION.fullmatch(text):
         raise ValueError(f"give {FORMS}")
 

@@ -93,7 +93,7 @@ class Opening(Struct, frozen=True):
             return None
         states = [one.facts for one in file.read]
         if not all(_is_same(one, self.facts) for one in states):
-            log.warning("nothing is kept from run %s: it had another bucket, server or caller", self.run.run_id)
+            log.warning("nothing is reused from run %s: it had another bucket, server or caller", self.run.run_id)
             return None
         groups = head_groups(self.plan) | ({ARCHIVE} if self.ledger else frozenset())
         acl = keep.acl if all(shows_same_acls(one, self.facts) for one in states) else None
@@ -103,7 +103,7 @@ class Opening(Struct, frozen=True):
             delete_outdated(self.run.store, self.run.bucket_name)
         renewals = read_renewals(self.run.store, self.run.bucket_name, file.now)
         if renewals is None:
-            log.warning("nothing is kept from run %s: too many objects have been read since then", self.run.run_id)
+            log.warning("nothing is reused from run %s: too many objects have been read since then", self.run.run_id)
             return None
         return Opened(EarlierObjects(self.run, start_after), renewals, keeper, self._ended(file, summary))
 

@@ -11,7 +11,7 @@ from auditor.rules.base import Hit, Severity, rule
 @rule("O02", "acl-everyone-read", Severity.HIGH, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: a grant in an object's own ACL still works after the bucket policy was tightened.
+    Why: a grant in an object's own ACL still works after the bucket policy has been tightened.
     Flagged: READ for the group AllUsers.
     Not flagged: READ for AuthenticatedUsers (O04); FULL_CONTROL for AllUsers (O01).
     Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.

@@ -215,7 +215,7 @@ class AiohttpStream:
         except TimeoutError as error:
             if isinstance(self._content.exception(), TimeoutError):  # both limits ended at once, on a busy machine
                 raise TransportTimeoutError("the rest of the body did not arrive in time") from error
-            raise BrokenAnswerError("the body broke off or is malformed") from error
+            raise BrokenAnswerError("the body ended early or is malformed") from error
 
 
 def _bracketed(host: str) -> str:

@@ -26,7 +26,7 @@ from auditor.s3.http.response import ResponseReader
 
 METHODS: Final = ("GET", "PUT", "DELETE")
 PIECE: Final = 256 * 1024
-_EARLY: Final = "the server closed the connection before its answer was whole"
+_EARLY: Final = "the server closed the connection before its answer was complete"
 
 
 class _StaleError(ConnectionLostError):
@@ -91,9 +91,7 @@ class _BlockingConnection:
         until: float | None = None
         while self._whole is None and not self._reader.status:
             if until is not None and time.monotonic() > until:
-                raise TransportTimeoutError(
-                    f"the head was not whole {self._head_timeout:g} seconds after its beginning"
-                )
+                raise TransportTimeoutError(f"the head was not complete {self._head_timeout:g} seconds after it began")
             self._whole = self._read()
             until = time.monotonic() + self._head_timeout if until is None else until
         return self._reader.status if self._whole is None else self._whole.status
@@ -113,7 +111,7 @@ class _BlockingConnection:
             if len(body) > largest:
                 raise BrokenAnswerError("the body is larger than the limit")
             if time.monotonic() > self._until:
-                raise TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds")
+                raise TransportTimeoutError(f"the answer was not complete after {self._answer_timeout:g} seconds")
         assert self._whole is not None
         return Response(self._whole.status, self._whole.reason, self._whole.headers, bytes(body))
 

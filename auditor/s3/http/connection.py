@@ -20,7 +20,7 @@ from auditor.s3.http.base import (
 )
 from auditor.s3.http.response import ResponseReader
 
-CLOSED_EARLY: Final = "the server closed the connection before its answer was whole"
+CLOSED_EARLY: Final = "the server closed the connection before its answer was complete"
 
 _PIECE: Final = 64 * 1024
 
@@ -209,9 +209,9 @@ class HttpConnection(asyncio.BaseProtocol):
             self._timer = self._loop.call_at(self._deadline, self._check_time)
             return
         if self._deadline == self._answer_deadline:
-            self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
+            self.close(TransportTimeoutError(f"the answer was not complete after {self._answer_timeout:g} seconds"))
         elif self._head_begun and not self._reader.status:
-            self.close(TransportTimeoutError(f"the head was not whole {self._patience:g} seconds after its beginning"))
+            self.close(TransportTimeoutError(f"the head was not complete {self._patience:g} seconds after it began"))
         else:
             self.close(TransportTimeoutError(f"no byte came for {self._patience:g} seconds"))
 

@@ -55,7 +55,7 @@ class Whole:
                         if len(held) * self._size > LARGEST_BODY:
                             raise BrokenAnswerError("larger than what is held whole")
             except TimeoutError as error:
-                raise TransportTimeoutError("the body was not whole in time") from error
+                raise TransportTimeoutError("the body was not complete in time") from error
         return Response(stream.status, stream.reason, stream.headers, b"".join(held))
 
     async def close(self) -> None:

@@ -129,7 +129,7 @@ async def test_head_that_drips_is_not_waited_for() -> None:
             await asyncio.sleep(0.04)
 
     async with serving(dripping) as server, opened(server, head_timeout=0.5) as transport:
-        with pytest.raises(TransportTimeoutError, match="the head was not whole"):
+        with pytest.raises(TransportTimeoutError, match="the head was not complete"):
             await sent(transport, get())
 
 

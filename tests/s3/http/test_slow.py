@@ -69,7 +69,7 @@ async def test_head_that_drips_is_not_waited_for_by_default(opening: Opening) ->
 
 async def test_head_that_drips_is_told_as_such(thin: Opening) -> None:
     async with serving(dripping) as server, thin(server, head_timeout=0.5) as transport:
-        with pytest.raises(TransportTimeoutError, match=r"the head was not whole 0\.5 seconds after its beginning"):
+        with pytest.raises(TransportTimeoutError, match=r"the head was not complete 0\.5 seconds after it began"):
             await transport.send(get())
 
 
