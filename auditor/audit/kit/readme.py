@@ -229,7 +229,7 @@ def _of_acls(kit: Kit, layout: TableLayout) -> list[str]:
         "## Is the bucket ready for ACLs to be turned off?",
         _block(_text(_readiness(kit, layout))),
         "Not seen by any run: programs that upload with an ACL. With ACLs off, S3 refuses such uploads"
-        " (AccessControlListNotSupported), `bucket-owner-full-control` excepted.",
+        " (AccessControlListNotSupported), except those with `bucket-owner-full-control`.",
         "## Steps",
         *_steps(kit),
         "## How to go back",

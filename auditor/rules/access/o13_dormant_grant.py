@@ -19,8 +19,8 @@ _PARTIES: Final = {
 @rule("O13", "acl-dormant-grant", Severity.MEDIUM, reads=("dormant", "bucket.owner", "trusted"))
 def check(dormant: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
-    Why: BucketOwnerEnforced and IgnorePublicAcls hide grants but delete none; if the setting is turned off, they count
-        again.
+    Why: BucketOwnerEnforced and IgnorePublicAcls hide grants but delete none; if the setting is turned off, they take
+        effect again.
     Flagged: a stored but hidden grant to a public group or to an account that is not trusted; such an owner.
     Not flagged: grants in force (O01 to O08, O16); grants to LogDelivery.
     Blind to: objects that no S3 Inventory report shows as they are: GetObjectAcl returns what is in force.
