@@ -19,5 +19,6 @@ def on_page_markdown(markdown: str, /, *, page: Any, config: Any, **_: object) -
     if glued:
         raise SystemExit(f"{page.file.src_path}: put an empty line between {glued[1]!r} and the list below it")
     home = str(config.repo_url or "").rstrip("/")
-    link = rf"[\1]({home}/blob/HEAD/\2)" if home else r"\1 (`\2`)"
-    return _OUTSIDE.sub(link, markdown)
+    return _OUTSIDE.sub(
+        lambda link: f"[{link[1]}]({home}/blob/HEAD/{link[2]})" if home else f"{link[1]} (`{link[2]}`)", markdown
+    )

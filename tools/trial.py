@@ -99,6 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TrialFailed as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped: there is no report\n")
+        return 130
     Path(given.report).write_text(json.dumps(report, indent=1) + "\n")
     sys.stderr.write(f"the report is {given.report}: read it, and send it back\n")
     return 0

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +83,17 @@ def test_a_prefix_is_one_word_to_the_shell() -> None:
     command = ["make", "--dry-run", "trial", f"BUCKET={target}", "ARGS=--vantage 198.51.100.7"]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert shlex.split(shown[-1])[1:] == ["-m", "tools.trial", target, "--vantage", "198.51.100.7"]
+
+
+def test_an_interrupted_trial_ends_with_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environ = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        command = [sys.executable, "-m", "tools.trial", f"s3://{BUCKET}", "--report", str(tmp_path / "trial.json")]
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            silent.accept()[0].close()
+            os.killpg(process.pid, signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+    assert (process.returncode, "Traceback" in said) == (130, False), said
+    assert said.endswith("stopped: there is no report\n")
