@@ -119,7 +119,7 @@ format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-# the site of docs/, into .build/site; PROJECT_URL= the repository, for links to its files
+# the site of docs/, into .build/site; PROJECT_URL= the repository, for links to its files. The theme would advertise its successor.
 site: .venv-site/.installed
 	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs --quiet build --strict $(ARGS)
 

@@ -53,7 +53,7 @@ class Meter:
 
     @contextmanager
     def measuring(self, used: Callable[[], float] = cpu_seconds) -> Iterator[None]:
-        """Measure the work within. used: the CPU seconds so far of the process that does it; of this one."""
+        """Measure the work within. used: the CPU seconds so far, by default of this process."""
         server = self._server()
         cpu, begun = used(), time.perf_counter()
         yield

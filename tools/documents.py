@@ -121,8 +121,10 @@ def configuration_page() -> str:
 
 
 def _with_table(page: str, marker: str, rows: list[str]) -> str:
-    """Return the page with these rows in place of the table below the marker."""
-    before, _, rest = page.partition(marker)
+    """Return the page with these rows in place of the table below the marker. Raises ValueError if it has no marker."""
+    before, found, rest = page.partition(marker)
+    if not found:
+        raise ValueError(f"the page lacks the line {marker.strip()}")
     after = rest.partition("\n\n")[2]
     return f"{before}{marker}{chr(10).join(rows)}\n\n{after}"
 

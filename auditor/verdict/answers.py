@@ -131,7 +131,7 @@ class Answers:
         """Return the ways by which a party at a place gets in, as Door.ways_in() does.
 
         A party may have a KMS key whose policy was not read only where something lets the party read the object. A
-        grant or statement by which any AWS account would get in, too, is no such thing.
+        grant or statement that would let in any AWS account as well does not count.
         """
         found = self._ask(sender, site, self._case.key, hides=hides, headers=headers)
         if not hides or not self._door.guesses_key(self._case.key) or not any(BYTES & ways for ways in found.values()):

@@ -299,7 +299,7 @@ class Crowd(Struct, eq=False, dict=True):
     @property
     def any_account(self) -> Sender:
         """The stranger whose requests are signed."""
-        return self.senders[1]
+        return next(sender for sender in self.senders if sender.party == ANY_ACCOUNT)
 
     def site_at(self, place: Place) -> Site | None:
         """Return the site of a place that the policies distinguish; None for another place."""

@@ -1,4 +1,4 @@
-"""The AWS SDK for Go v2: a program of its own (benchmarks/sdk_for_go), which makes the calls and tells its CPU time."""
+"""The AWS SDK for Go v2: a program of its own (benchmarks/sdk_for_go), which makes the calls and reports its CPU."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def bills(found: Measured) -> str:
 
 
 def options(found: Measured) -> str:
-    """What a choice adds to the usual night, or takes from it."""
+    """Dollars that a choice adds to the usual night, or takes from it."""
     rows = []
     for name, change in OPTIONS:
         cells = []

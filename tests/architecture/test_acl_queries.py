@@ -63,6 +63,7 @@ RECORDS: Final = [
     record(PARTNER, "b", NEEDED, days=80),
     record(PARTNER, "b", NEEDED, eventID="the same request, in another account's trail"),
     record(PARTNER, "c", NEEDED, errorCode="AccessDenied"),
+    record(PARTNER, "c", NEEDED, errorCode="AccessDenied", eventID="this one, too"),
     record(OWN_ROLE, "d", NEEDED, eventName="PutObjectAcl"),
     record(OTHER_SESSION, "e", NEEDED, eventName="PutObjectAcl"),
     record(ANONYMOUS, "f", NEEDED),

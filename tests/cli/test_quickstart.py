@@ -36,8 +36,9 @@ def server() -> Iterator[StrangersServer]:
 
 def test_each_screen_of_an_own_bucket_is_the_output_of_its_command(run: Run, server: StrangersServer) -> None:
     assert [command.split()[0] for command, _ in SCREENS] == ["audit", "explain", "probe"]
-    for command, shown in SCREENS:
-        _, out, err = run(*shlex.split(command), "--endpoint-url", server.url)
+    for (command, shown), expected in zip(SCREENS, (3, 0, 0), strict=True):
+        code, out, err = run(*shlex.split(command), "--endpoint-url", server.url)
+        assert code == expected, err
         lines = iter(out.splitlines())
         missing = [line for line in shown.splitlines() if line != ".." and line not in lines]
         assert missing == [], out + err

@@ -80,7 +80,7 @@ def test_a_report_that_cannot_be_written_is_refused_first(
 
 def test_a_prefix_is_one_word_to_the_shell() -> None:
     target = "s3://my-bucket/a b&c/"
-    command = ["make", "--dry-run", "trial", f"BUCKET={target}", "ARGS=--vantage 198.51.100.7"]
+    command = ["make", "--no-print-directory", "--dry-run", "trial", f"BUCKET={target}", "ARGS=--vantage 198.51.100.7"]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert shlex.split(shown[-1])[1:] == ["-m", "tools.trial", target, "--vantage", "198.51.100.7"]
 

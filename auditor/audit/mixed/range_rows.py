@@ -109,4 +109,4 @@ def _lines_of(store: Store, path: str, piece: SpreadPiece) -> Iterator[bytes]:
     for _ in source:
         pass
     if digest.hexdigest() != piece.sha256 or number != piece.lines:
-        raise InventoryError(f"{name} is damaged: it lacks rows that were written")
+        raise InventoryError(f"{name} is damaged: it does not have the rows that were written")

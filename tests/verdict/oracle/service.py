@@ -78,8 +78,8 @@ class World:
 
     @property
     def guesses_key(self) -> bool:
-        """True if nobody knows who may use the KMS key. Those may that something lets read this object, and not only
-        as it lets any account."""
+        """True if nobody knows who may use the KMS key. A party may use it if something lets that party read the
+        object, and does not let in any AWS account as well."""
         return self.encryption == "aws:kms" and self.key_rules is None
 
     @property
