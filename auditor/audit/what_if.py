@@ -231,7 +231,9 @@ def read_policy(path: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"the policy file {visible(path)} cannot be read ({reason}): check --policy") from error
     if len(data) > MOST_BYTES:
-        raise UsageError(f"the policy file {visible(path)} is larger than {MOST_BYTES:,} bytes: S3 takes 20 KB")
+        raise UsageError(
+            f"the policy file {visible(path)} is larger than {MOST_BYTES:,} bytes: S3 accepts at most 20 KB"
+        )
     try:
         return checked_policy(data.decode("utf-8-sig"), f"the policy file {visible(path)}")
     except UnicodeDecodeError as error:

@@ -89,7 +89,7 @@ class AuditKeywords(TypedDict, total=False):
     retry_seconds: float | None
     """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds to wait for the very first answer of S3 or STS (10)."""
+    """Seconds to wait for the very first answer from S3 or STS (10)."""
 
 
 class ExplainKeywords(TypedDict, total=False):
@@ -121,7 +121,7 @@ class ExplainKeywords(TypedDict, total=False):
     retry_seconds: float | None
     """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds to wait for the very first answer of S3 or STS (10)."""
+    """Seconds to wait for the very first answer from S3 or STS (10)."""
 
 
 class HashKeywords(TypedDict, total=False):
@@ -164,7 +164,7 @@ class HashKeywords(TypedDict, total=False):
     retry_seconds: float | None
     """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds to wait for the very first answer of S3 or STS (10)."""
+    """Seconds to wait for the very first answer from S3 or STS (10)."""
 
 
 class VerifyKeywords(TypedDict, total=False):
@@ -222,7 +222,7 @@ class VerifyKeywords(TypedDict, total=False):
     retry_seconds: float | None
     """Seconds for which one call is retried (60; at most 5 where no server has ever answered)."""
     first_answer: float | None
-    """Seconds to wait for the very first answer of S3 or STS (10)."""
+    """Seconds to wait for the very first answer from S3 or STS (10)."""
 
 
 class JudgeKeywords(TypedDict, total=False):

@@ -276,7 +276,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     retry_seconds: float = _setting(
         values.seconds, 60.0, "seconds for which one call is retried (60; at most 5 where no server has ever answered)"
     )
-    first_answer: float = _setting(values.seconds, 10.0, "seconds to wait for the very first answer of S3 or STS (10)")
+    first_answer: float = _setting(
+        values.seconds, 10.0, "seconds to wait for the very first answer from S3 or STS (10)"
+    )
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accounts: tuple[NamedAccount, ...] = ()
     exceptions: tuple[ExceptionEntry, ...] = ()

@@ -93,7 +93,7 @@ class Diff:
         if first and second:
             if first.target != second.target:
                 raise UsageError(
-                    f"the runs are of different targets or key ranges, {visible(first.target.uri)} and"
+                    f"the runs have different targets or key ranges, {visible(first.target.uri)} and"
                     f" {visible(second.target.uri)}: compare two runs of one target"
                 )
             self._causes = causes_between(first, second)

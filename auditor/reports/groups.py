@@ -43,7 +43,7 @@ _MEND: Final = {
     Verdict.SHARED: "If it is intended, add the party to `trusted` in auditor.toml; otherwise remove the grant.",
     Verdict.UNKNOWN: "Let the auditor read what is missing: see below for what could not be looked at.",
     Verdict.MASKED: "Remove the grant: what blocks it may be switched off.",
-    Verdict.DORMANT: "Copy the objects onto themselves, or keep ACLs off: what is stored returns once they are on.",
+    Verdict.DORMANT: "Copy the objects onto themselves, or keep ACLs off: stored grants and owners return with ACLs.",
 }
 GRANT_READ: Final = "Let the auditor read what is missing: `auditor policy` prints the rights that it needs."
 """The remedy for facts that could not be read."""
