@@ -71,7 +71,7 @@ def test_the_run_keeps_the_beginning_of_its_range(store: LocalStore) -> None:
 )
 def test_another_target_is_refused(store: LocalStore, other: Target) -> None:
     begin(store)
-    with pytest.raises(RunChanged, match=f"^run {RUN} is of another target, prefix or key range: start a new run$"):
+    with pytest.raises(RunChanged, match=f"^run {RUN} has another target, prefix or key range: start a new run$"):
         checkpoint(store, RUN, other, SELECTION)
 
 

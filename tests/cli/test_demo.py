@@ -116,7 +116,7 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert f"{len(DAMAGED)} of {len(DAMAGED)} damaged or lost objects named" in demo.out
     assert f"none is planted for {len(NOT_PLANTED)} of {len(RULES)} rules" in demo.out
     table = demo.out.partition("verdict  object")[2].partition("3 Hash")[0]
-    assert table.splitlines()[1].startswith("exposed  finance/salaries.csv   anyone on the internet can read it  O02")
+    assert table.splitlines()[1].startswith("exposed  finance/salaries.csv   anyone can read it")
     assert len(table.splitlines()) == len(PLANTED) + 2
     assert table in PAGE, f"docs/quickstart.md has to show:\n{table}"
     assert {(line.key, line.rule) for line in demo.findings} == {

@@ -414,8 +414,8 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
         ({"action": "summarize", "event": {"bucket": "audited"}}, "names no run"),
         ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "belongs to the action range alone"),
         ({"action": "plan", "event": {"bucket": "audited"}, "at_once": 0}, "not a whole number"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a text"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "attempt": 1}, "not a text"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a string"),
+        ({"action": "plan", "event": {"bucket": "audited"}, "attempt": 1}, "not a string"),
         ({"action": "range", "event": {"bucket": "audited", "run": "x"}, "range": "../x"}, "is not a run ID"),
     ],
 )

@@ -52,7 +52,7 @@ _PUBLIC: Final[dict[str, Any]] = {"ACL": "public-read"}
 _KMS: Final[dict[str, Any]] = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": KMS_KEY}
 
 PLANTED: Final = (
-    _object("finance/salaries.csv", "O02", "anyone on the internet can read it", _EXPOSED, **_PUBLIC),
+    _object("finance/salaries.csv", "O02", "anyone can read it", _EXPOSED, **_PUBLIC),
     _object(
         "backups/customers.sql", "O01 K02", "anyone can read and re-share it", _EXPOSED, GrantFullControl=_EVERYONE
     ),

@@ -137,5 +137,5 @@ OTHERS: list[Callable[[Binding], Binding]] = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_checkpoint_of_another_object_is_refused(other: Callable[[Binding], Binding]) -> None:
-    with pytest.raises(CheckpointError, match="is of another"):
+    with pytest.raises(CheckpointError, match="belongs to another"):
         opened(made(), other(BINDING))

@@ -126,8 +126,8 @@ def test_each_alarm_has_something_to_do() -> None:
 def test_the_monthly_costs_count_the_alarms_and_metrics_that_there_are() -> None:
     few, many = (len(of_type(resources_of_level(level), "AWS::CloudWatch::Alarm")) for level in ("metadata", "fixity"))
     assert (
-        f"an alarm $0.10 ({few}, at `fixity` {many}; one or two more for each bucket), up to {len(UNITS)} metrics"
-        in PAGE
+        f"$0.10 for each alarm ({few} of them, {many} at `fixity`; one or two more for each bucket),"
+        f" up to {len(UNITS)} metrics" in PAGE
     )
 
 
