@@ -75,8 +75,6 @@ ACTIONS: Final = {
         Command("history", "digests", "write the history of all keys"),
         Command("import-report", "digests", "record the checksums in an S3 Batch Operations report"),
         Command("retire", "digests", "stop expecting keys: `auditor verify` counts them as retired, not missing"),
-        Command(
-            "acknowledge", "digests", "mark the last findings of keys as investigated: verify counts them separately"
-        ),
+        Command("acknowledge", "digests", "mark the last findings of keys as investigated: verify counts them apart"),
     )
 }

@@ -99,12 +99,7 @@ def _advice(action: str, code: str) -> str:
     if action == "Verdict":
         return "see the objects with the verdict unknown"
     if code in _DENIED:
-        needed = _NEEDED.get(action)
-        return (
-            f"allow {needed} to the auditor"
-            if needed
-            else "give the auditor the permissions that `auditor policy` prints"
-        )
+        return f"allow the auditor {_NEEDED.get(action) or 'the actions that `auditor policy` prints'}"
     return "run again; if it persists, docs/troubleshooting.md has the codes"
 
 
