@@ -95,7 +95,7 @@ def test_grants_share_the_objects_in_their_scope(run: Run, granted: StubServer) 
         f"account {ROLE}",
         "READWRITE",
     )
-    assert "by the S3 Access Grant a-1 on s3://audited/p*" in finding["message"]
+    assert "through the S3 Access Grant a-1 on s3://audited/p*" in finding["message"]
 
 
 def test_the_folder_alone_gives_the_same_again(run: Run, granted: StubServer) -> None:

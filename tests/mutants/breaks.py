@@ -14,6 +14,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final
 
@@ -78,11 +79,17 @@ def fault_of(one: Break, copy: Path) -> str | None:
     as_it_was = file.read_text(encoding="utf-8") if file.is_file() else ""
     if (broken := one.broken(as_it_was)) is None:
         return "stale"
-    file.write_text(broken, encoding="utf-8")
+    _write(file, broken)
     try:
         return "NOT NOTICED" if passes(copy, one.tests.split()) else None
     finally:
-        file.write_text(as_it_was, encoding="utf-8")
+        _write(file, as_it_was)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a source, and remove its bytecode, which Python takes for that of any source of this size and second."""
+    file.write_text(text, encoding="utf-8")
+    Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
 
 def try_all(breaks: Sequence[Break], copy: Path) -> bool:

@@ -51,9 +51,9 @@ def test_each_form_is_an_entry(entry: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("*", "no wildcard"),
-        ("vpce-*", "no wildcard"),
-        (f"arn:aws:iam::{ACCOUNT}:role/*", "no wildcard"),
+        ("*", "cannot contain a wildcard"),
+        ("vpce-*", "cannot contain a wildcard"),
+        (f"arn:aws:iam::{ACCOUNT}:role/*", "cannot contain a wildcard"),
         ("http://acs.amazonaws.com/groups/global/AuthenticatedUsers", "public group"),
         ("arn:aws:iam", "six parts"),
         ("arn:aws:s3:::", "six parts"),
@@ -64,7 +64,7 @@ def test_each_form_is_an_entry(entry: str) -> None:
         ("10.0.0.0/33", "give an account"),
         ("somebody/else", "give an account"),
         ("4444-5555-6666", "without hyphens"),
-        ("vpce-ABC!", "small letters"),
+        ("vpce-ABC!", "lowercase letters"),
         ("x" * 2049, "at most 2048"),
     ],
 )
