@@ -70,7 +70,7 @@ def test_an_auditor_that_is_no_one_identity_is_refused(auditor: str) -> None:
 def test_the_page_names_parameters_that_it_has() -> None:
     page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     named = re.findall(r"ParameterKey=(\w+)", page)
-    named += re.findall(r"`(\w+)`", page.partition("Its parameters ")[2].partition(" say ")[0])
+    named += re.findall(r"`(\w+)`", page.partition("Its parameters ")[2].partition(" set ")[0])
     assert sorted(named) == sorted(read(PATH)["Parameters"])
 
 
