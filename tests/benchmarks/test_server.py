@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
 import ssl
 import threading
@@ -112,30 +111,12 @@ async def test_every_thousandth_object_is_public(engine: Engine) -> None:
     assert (await engine.get_acl(objects.key_of(1001), None)).grants == (owners,)
 
 
-async def test_objects_are_shared_with_as_many_strangers_as_are_wanted(url: str, gate: Gate) -> None:
-    gate.set({"strangers": 3})
-    async with opened("direct", url) as engine:
-        acls = [await engine.get_acl(objects.key_of(number), None) for number in range(6)]
-    assert len({grant.grantee for acl in acls for grant in acl.grants[1:]}) == 3
-
-
-async def test_an_object_beyond_the_last_is_not_there(engine: Engine) -> None:
-    with pytest.raises(CallFailed) as caught:
-        await engine.get_acl(objects.key_of(2500), None)
-    assert (caught.value.code, caught.value.status) == ("NoSuchKey", 404)
-
-
 async def test_a_body_and_a_span_of_it_are_the_bytes_that_its_name_says(engine: Engine) -> None:
     size = 2 * len(objects.BLOCK) + 5
     body = await read(engine, f"{objects.SIZED}{size}", 1 << 20)
     assert body == bytes(objects.body_of(size))
     async with engine.get(f"{objects.SIZED}{size}", None, None, Span(len(objects.BLOCK) - 3, size - 1)) as span:
         assert b"".join([piece async for piece in pieces(span, 1 << 20)]) == body[len(objects.BLOCK) - 3 :]
-
-
-async def test_a_gzipped_body_unpacks_to_as_many_bytes(url: str) -> None:
-    async with opened("aioboto3", url) as engine:
-        assert gzip.decompress(await read(engine, f"{objects.GZIPPED}70000")) == bytes(objects.body_of(70_000))
 
 
 async def test_calls_above_the_rate_are_refused_and_counted_by_caller(url: str, gate: Gate) -> None:
@@ -159,23 +140,6 @@ def test_a_full_bucket_gives_its_burst_and_then_its_rate() -> None:
     assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
 
 
-def test_each_prefix_has_a_rate_of_its_own() -> None:
-    gate = Gate(Behaviour(rate=1.0), lambda: 0.0)
-    assert [gate.refuses("a", "x"), gate.refuses("a", "x"), gate.refuses("b", "x")] == [0, 503, 0]
-
-
-def test_the_wanted_share_of_calls_fails() -> None:
-    gate = Gate(Behaviour(error_rate=0.25))
-    failed = sum(gate.refuses("a", "x") == 500 for _ in range(4000))
-    assert 800 < failed < 1200
-    assert gate.counters.errors == failed
-
-
-def test_a_setting_that_there_is_not_is_refused() -> None:
-    with pytest.raises(TypeError):
-        Gate(Behaviour()).set({"colour": "red"})
-
-
 async def test_bare_aiohttp_and_the_floor_are_answered(url: str, gate: Gate) -> None:
     async with bare.opened(url, "", 1) as client:
         await client.object(objects.key_of(3), ("acl", "head"))
@@ -188,15 +152,6 @@ async def test_bare_aiohttp_and_the_floor_are_answered(url: str, gate: Gate) -> 
     assert gate.counters.answered == {"acl": 10, "head": 10}
 
 
-async def test_the_floor_says_when_it_was_refused(url: str, gate: Gate) -> None:
-    gate.set({"rate": 0.001})
-    made = floor.Floor(url, None, 1)
-    await made.open()
-    with pytest.raises(RuntimeError, match="refused"):
-        await made.run(floor.prepared(url, objects.BUCKET, [objects.key_of(1)] * 2, ("head",), 0.0))
-    made.close()
-
-
 def test_obstore_makes_one_head_of_each_object(url_of_thread: str) -> None:
     found = rust.calls(
         meter := Meter(), url=url_of_thread, authority="", operations=["head"], concurrency=2, objects=30
@@ -205,13 +160,6 @@ def test_obstore_makes_one_head_of_each_object(url_of_thread: str) -> None:
     assert ask(url_of_thread, "GET", "/-/counters")["answered"] == {"head": 30 + rust.WARM_UP * 2}
     with pytest.raises(ValueError, match="no call for"):
         rust.calls(Meter(), url=url_of_thread, authority="", operations=["acl"], concurrency=2, objects=30)
-
-
-def test_obstore_does_not_count_an_object_that_is_not_there(url_of_thread: str) -> None:
-    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 29})
-    with pytest.raises(ExceptionGroup) as caught:
-        rust.calls(Meter(), url=url_of_thread, authority="", operations=["head"], concurrency=2, objects=30)
-    assert caught.group_contains(FileNotFoundError)
 
 
 @pytest.fixture
@@ -299,15 +247,6 @@ async def test_users_are_timed_from_the_moment_when_a_call_is_due(url: str, gate
     found = [latency for second in sorted(users.latencies) for latency in users.latencies[second]]
     assert found == sorted(found)  # one connection at 50 a second falls behind 200: each call waits longer
     assert users.failed == 0
-
-
-async def test_bodies_come_no_faster_than_the_bandwidth_and_whole(url: str, gate: Gate) -> None:
-    gate.set({"bandwidth": 20e6})
-    size = 1_000_000
-    async with opened("direct", url) as engine:
-        assert await read(engine, f"{objects.SIZED}{size}") == bytes(objects.body_of(size))
-    async with opened("aioboto3", url) as engine:
-        assert len(gzip.decompress(await read(engine, f"{objects.GZIPPED}{size}"))) == size
 
 
 @pytest.mark.parametrize("way", [*UP, *DOWN])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.breaks import LIST, Break, breaks_of, copied, fault_of, main, try_all
+from tests.mutants.breaks import LIST, Break, breaks_of, fault_of, try_all
 from tests.support.paths import ROOT
 
 PRICE = "def price(pieces: int) -> int:\n    return pieces * 3 + 0 * pieces\n"
@@ -54,11 +54,6 @@ def test_tests_that_do_not_exist_are_no_success(copy: Path) -> None:
         fault_of(Break("shop.py", "each piece costs 4", "* 3", "* 4", "test_shops.py"), copy)
 
 
-def test_a_folder_without_a_break_is_refused() -> None:
-    with pytest.raises(SystemExit, match="auditor/nowhere"):
-        main(["auditor/nowhere"])
-
-
 def test_each_break_of_the_list_has_its_text_once_and_its_tests() -> None:
     breaks = breaks_of(LIST.read_text(encoding="utf-8"))
     assert len(breaks) == len(set(breaks)) == 60
@@ -66,11 +61,3 @@ def test_each_break_of_the_list_has_its_text_once_and_its_tests() -> None:
     assert [
         name for one in breaks for name in one.tests.split() if not (ROOT / name.partition("::")[0]).is_file()
     ] == []
-
-
-def test_a_copy_has_the_files_of_the_repository(tmp_path: Path) -> None:
-    copied(ROOT, tmp_path)
-    assert (tmp_path / "auditor" / "rules" / "__init__.py").read_bytes() == (
-        ROOT / "auditor" / "rules" / "__init__.py"
-    ).read_bytes()
-    assert not (tmp_path / ".venv").exists()

@@ -12,14 +12,10 @@ from tests.mutants.sample import (
     Change,
     Equal,
     changes_of,
-    chosen,
-    constants_of,
     drawn,
     equals_of,
     folders_of,
     judged,
-    reaching,
-    with_constant,
 )
 from tests.support.paths import ROOT
 
@@ -91,72 +87,10 @@ def test_a_change_has_the_line_and_the_words_of_the_source() -> None:
     ]
 
 
-NUMBERS = '''"""A module."""
-
-from auditor.sizes import MIB
-
-TRIES: Final = 5
-"""Attempts."""
-LEAST: Final = (
-    8 * MIB
-)
-DAY: Final = 86_400.0
-NAMES: Final = ("a", 5)
-NAME: Final = "5"
-FLAG: Final = True
-SUMS: Final = len("abc") + 5
-OTHER: Final = MIB
-plain = 5
-
-
-class Work:
-    def do(self) -> int:
-        return TRIES
-
-
-def waits(pause: float = DAY) -> float:
-    return pause
-'''
-
-
-def test_each_number_of_a_module_is_halved_and_doubled() -> None:
-    assert [(one.name, one.line, one.function, one.was, one.became) for one in constants_of("a/b.py", NUMBERS)] == [
-        ("a.b.TRIES__halved", 5, "TRIES", "TRIES: Final = 5", "TRIES: Final = (5) // 2"),
-        ("a.b.TRIES__doubled", 5, "TRIES", "TRIES: Final = 5", "TRIES: Final = (5) * 2"),
-        ("a.b.LEAST__halved", 7, "LEAST", "LEAST: Final = 8 * MIB", "LEAST: Final = (8 * MIB) // 2"),
-        ("a.b.LEAST__doubled", 7, "LEAST", "LEAST: Final = 8 * MIB", "LEAST: Final = (8 * MIB) * 2"),
-        ("a.b.DAY__halved", 10, "DAY", "DAY: Final = 86400.0", "DAY: Final = (86400.0) / 2"),
-        ("a.b.DAY__doubled", 10, "DAY", "DAY: Final = 86400.0", "DAY: Final = (86400.0) * 2"),
-    ]
-
-
-def test_a_constant_is_changed_in_a_copy_where_it_has_another_line() -> None:
-    (change,) = [one for one in constants_of("a/b.py", NUMBERS) if one.name == "a.b.LEAST__halved"]
-    made = with_constant(f"import mutmut\n{NUMBERS}", change)
-    assert made == f"import mutmut\n{NUMBERS}".replace("(\n    8 * MIB\n)", "(8 * MIB) // 2")
-    with pytest.raises(SystemExit, match="declares no LEAST"):
-        with_constant("MOST: Final = 5\n", change)
-
-
-def test_the_tests_of_a_constant_are_those_that_reach_its_readers() -> None:
-    reached = {"a.b.xǁWorkǁdo": ["1", "2"], "a.b.x_waits": ["2", "3"], "a.b.c.x_waits": ["4"]}
-    found = {one.function: reaching(one, NUMBERS, reached) for one in constants_of("a/b.py", NUMBERS)}
-    assert found == {"TRIES": {"1", "2"}, "DAY": {"2", "3"}, "LEAST": {"1", "2", "3"}}
-
-
 def test_each_module_has_the_same_share_and_a_small_one_leaves_its_rest() -> None:
     changes = [change(path, at) for path, count in (("a", 50), ("b", 2), ("c", 50)) for at in range(count)]
     assert Counter(one.path for one in drawn(changes, 22, 1)) == {"a": 10, "b": 2, "c": 10}
     assert len(drawn(changes, 500, 1)) == 102
-
-
-def test_a_seed_draws_one_sample_whatever_else_was_edited() -> None:
-    changes = [change("a", at) for at in range(50)]
-    first = drawn(changes, 10, 1)
-    assert drawn(changes[::-1], 10, 1) == first
-    assert drawn(changes, 10, 2) != first
-    rest = [one for one in changes if one not in first]
-    assert drawn([*first, *rest[5:]], 10, 1) == first
 
 
 def test_more_than_a_twentieth_unlisted_fails() -> None:
@@ -167,13 +101,6 @@ def test_more_than_a_twentieth_unlisted_fails() -> None:
     assert (verdict.tried, verdict.noticed, verdict.survivors) == (40, 38, changes[:2])
     assert verdict.holds
     assert not judged(codes | {changes[3]: 0}, [], changes).holds
-
-
-def test_a_change_on_the_list_is_not_counted_as_unnoticed() -> None:
-    changes = [change("a", at) for at in range(4)]
-    entry = Equal("a", "work", "a < 2", "a <= 2", "a is even")
-    verdict = judged({changes[2]: 0, changes[3]: 1}, [entry], changes)
-    assert (verdict.listed, verdict.noticed, verdict.survivors, verdict.holds) == (1, 1, [], True)
 
 
 @pytest.mark.parametrize(
@@ -191,33 +118,10 @@ def test_an_entry_of_the_list_that_is_wrong_is_named(entry: Equal, sentence: str
     assert [str(entry) in one and sentence in one for one in verdict.wrong_entries] == [True]
 
 
-def test_an_entry_for_a_module_that_was_not_asked_for_is_left_alone() -> None:
-    changes = [change("a", 1)]
-    assert judged({changes[0]: 1}, [Equal("b", "work", "gone", "", "of another module")], changes).holds
-
-
 @pytest.mark.parametrize("code", [None, 2, 4])
 def test_a_change_that_was_not_tried_is_no_success(code: int | None) -> None:
     with pytest.raises(SystemExit, match="did not try"):
         judged({change("a"): code}, [], [change("a")])
-
-
-def test_modules_are_files_or_folders_of_the_list() -> None:
-    modules = ["auditor/verify/read.py", "auditor/verify/due.py", "auditor/aio/ordered.py"]
-    assert chosen(modules, []) == modules
-    assert chosen(modules, ["auditor/verify", "auditor/aio/ordered.py"]) == modules
-    assert chosen(modules, ["auditor/verify/due.py"]) == modules[1:2]
-    with pytest.raises(SystemExit, match="auditor/ver"):
-        chosen(modules, ["auditor/ver"])
-
-
-def test_the_tests_of_a_sample_are_those_of_its_rooms() -> None:
-    assert folders_of(
-        [change("auditor/s3/engines/direct.py"), change("auditor/s3/gather.py"), change("auditor/aio/a.py")]
-    ) == [
-        "tests/aio",
-        "tests/s3",
-    ]
 
 
 def test_the_modules_and_the_list_are_of_this_package() -> None:

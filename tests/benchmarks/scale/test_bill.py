@@ -15,7 +15,7 @@ from benchmarks.scale import bill, prices
 from benchmarks.scale.bill import Term, total
 from benchmarks.scale.find import simulate
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import Night, pace
+from benchmarks.scale.night import Night
 from tests.benchmarks.scale.figures import FOUND
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
@@ -69,20 +69,6 @@ def test_a_billion_mixed_objects() -> None:
     assert (bill.S3_CALLS, "calls on what changed") not in found
     weekly = terms(replace(night, inventory_days=7.0))
     assert weekly[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5 / 7)
-
-
-def test_a_machine_pays_for_no_function() -> None:
-    found = simulate(Night(objects=BILLION, mode=Mode.MIXED, changed=0.0, machine=True), FOUND).terms
-    assert {one.service for one in found} == {bill.S3_LIST, bill.S3_INVENTORY, bill.RUN_FOLDER}
-    assert total(found, (bill.S3_LIST, bill.S3_INVENTORY)) == pytest.approx(7.5 + 2 * 40 * 0.023 / 30)
-
-
-def test_a_map_pays_for_its_states() -> None:
-    night = Night(objects=MILLION, ranges=64, at_once=8)
-    found = terms(night)
-    assert found[bill.STEP_FUNCTIONS, "state transitions"].number == 5 + 2 * 64 + 2 * 64
-    assert found[bill.LAMBDA, "invocations"].number == 64 + 2
-    assert found[bill.LAMBDA, "GB-seconds"].number == pytest.approx(pace(night, FOUND).billed * 1769 / 1024)
 
 
 def test_choices_add_their_terms() -> None:
