@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import sys
 import threading
@@ -123,12 +122,6 @@ def at_once(source: CredentialSource) -> Credentials:
     return answer.value.value
 
 
-async def test_the_first_time_waits_and_the_next_ones_do_not(source: CredentialSource, sources: Renewing) -> None:
-    assert await source.current() == Credentials("1.0", "s", "token")
-    assert at_once(source) == Credentials("1.0", "s", "token")
-    assert (sources.loads, sources.renewals) == (1, 0)
-
-
 async def test_many_at_the_first_time_ask_once(source: CredentialSource, sources: Renewing) -> None:
     assert set(await asyncio.gather(*(key(source) for _ in range(50)))) == {"1.0"}
     assert sources.loads == 1
@@ -146,19 +139,6 @@ async def test_cancelled_while_waiting_for_the_first(source: CredentialSource, s
     assert sources.loads == 1
 
 
-async def test_all_waiters_cancelled(source: CredentialSource, sources: Renewing) -> None:
-    sources.held = threading.Event()
-    waiter = asyncio.create_task(key(source))
-    await until(lambda: sources.loads)
-    waiter.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiter
-    sources.held.set()
-    await threads_done()
-    assert await key(source) == "1.0"
-    assert sources.loads == 1
-
-
 async def test_renewed_ahead_while_the_old_ones_sign(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
     await source.current()
     clock.seconds = HOUR - 14 * 60
@@ -170,27 +150,6 @@ async def test_renewed_ahead_while_the_old_ones_sign(clock: Clock, source: Crede
     await threads_done()
     assert at_once(source).access_key == "1.1"
     assert (sources.loads, sources.renewals) == (1, 1)
-
-
-async def test_nothing_is_asked_long_before_expiry(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
-    await source.current()
-    for _ in range(20):
-        clock.seconds += EVERY
-        at_once(source)
-        await threads_done()
-    assert (sources.loads, sources.renewals) == (1, 0)
-
-
-async def test_keys_that_live_shorter_than_a_look_takes(
-    clock: Clock, source: CredentialSource, sources: Renewing
-) -> None:
-    sources.lasts = 45  # so short that the SDK renews them whenever it is asked
-    await source.current()
-    for renewals in range(2, 5):
-        clock.seconds += 1
-        at_once(source)
-        await threads_done()
-        assert sources.renewals == renewals
 
 
 async def test_keys_that_are_as_good_as_expired(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
@@ -283,18 +242,6 @@ async def test_a_renewal_that_hangs(clock: Clock, sources: Renewing) -> None:
     assert sources.loads == 2
 
 
-async def test_a_hanging_renewal_when_the_old_ones_have_expired(clock: Clock, sources: Renewing) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
-    await source.current()
-    clock.seconds = HOUR
-    sources.held = threading.Event()
-    with pytest.raises(CredentialsError, match=r"not answered for 0\.5 seconds"):
-        await source.current()
-    sources.held.set()
-    sources.held = None
-    assert await key(source) != "1.0"
-
-
 async def test_a_hanging_first_time(clock: Clock, sources: Renewing) -> None:
     source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
     hanging = sources.held = threading.Event()
@@ -315,20 +262,6 @@ async def test_a_late_answer_is_better_than_none(clock: Clock, sources: Renewing
     sources.held.set()
     await threads_done()
     assert at_once(source).access_key == "1.0"
-
-
-async def test_a_late_error_changes_nothing(clock: Clock, sources: Renewing, caplog: pytest.LogCaptureFixture) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
-    hanging = sources.held = threading.Event()
-    with pytest.raises(CredentialsError):
-        await source.current()
-    sources.held = None
-    assert await key(source) == "2.0"
-    sources.fail = OSError("hush")
-    hanging.set()
-    await threads_done()
-    assert at_once(source).access_key == "2.0"
-    assert not caplog.records
 
 
 def test_a_loop_that_ends_before_the_answer(clock: Clock, sources: Renewing) -> None:
@@ -381,34 +314,6 @@ async def test_renewing_fails(source: CredentialSource, sources: Renewing) -> No
     assert at_once(source).access_key == "1.0"
 
 
-async def test_expired_by_s3s_word_while_a_renewal_hangs(
-    clock: Clock, source: CredentialSource, sources: Renewing
-) -> None:
-    await source.current()
-    clock.seconds = HOUR - 300
-    hanging = sources.held = threading.Event()
-    at_once(source)
-    await until(lambda: sources.renewals)
-    sources.held = None
-    assert await source.renewed() is True
-    hanging.set()
-    await threads_done()
-    assert at_once(source).access_key == "2.1"
-
-
-async def test_cancelled_while_renewing(source: CredentialSource, sources: Renewing) -> None:
-    await source.current()
-    sources.held = threading.Event()
-    waiters = [asyncio.create_task(source.renewed()) for _ in range(2)]
-    await until(lambda: sources.loads == 2)
-    waiters[0].cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiters[0]
-    assert at_once(source).access_key == "1.0"
-    sources.held.set()
-    assert await waiters[1] is True
-
-
 LABEL: ContextVar[str] = ContextVar("label")
 
 
@@ -443,12 +348,6 @@ def write_config(text: str) -> None:
     Path(os.environ["AWS_CONFIG_FILE"]).write_text(text)
 
 
-async def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await CredentialSource().current() == Credentials("testing", "testing", None)
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    assert await CredentialSource().current() == Credentials("testing", "testing", "token")
-
-
 async def test_keys_that_another_program_replaces_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     no_keys(monkeypatch)
     write_config("[profile mine]\naws_access_key_id = old\naws_secret_access_key = s\n")
@@ -459,24 +358,15 @@ async def test_keys_that_another_program_replaces_in_the_file(monkeypatch: pytes
     assert at_once(source).access_key == "new"
 
 
-async def test_none_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_keys(monkeypatch)
-    with pytest.raises(CredentialsError, match=r"no usable AWS credentials \(NoCredentialsError\)"):
-        await CredentialSource().current()
-
-
-async def test_half_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_settings_without_usable_credentials_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CredentialsError, match="there is no AWS profile 'nobody'"):
+        await CredentialSource("nobody").current()
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(CredentialsError, match=r"no usable AWS credentials \(PartialCredentialsError\)"):
         await CredentialSource().current()
-
-
-async def test_no_such_profile() -> None:
-    with pytest.raises(CredentialsError, match="there is no AWS profile 'nobody'"):
-        await CredentialSource("nobody").current()
-
-
-async def test_files_that_cannot_be_used() -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(CredentialsError, match=r"no usable AWS credentials \(NoCredentialsError\)"):
+        await CredentialSource().current()
     write_config("[default\n")
     with pytest.raises(CredentialsError, match="configuration files"):
         await CredentialSource().current()
@@ -494,53 +384,44 @@ async def test_a_credential_process(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert await CredentialSource("mine").current() == Credentials("made", "s", None)
 
 
-class Container:
-    """A container's credentials endpoint; keys are numbered. lasts: seconds. status: of its answers."""
+class Container(BaseHTTPRequestHandler):
+    """A container's credentials endpoint. It numbers the keys, which expire so soon that the SDK renews them always."""
 
-    def __init__(self) -> None:
-        self.asked = 0
-        self.lasts = HOUR
-        self.status = 200
-        container = self
+    asked = 0
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                container.asked += 1
-                body = container.answer(self.headers["Authorization"])
-                self.send_response(container.status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def do_GET(self) -> None:
+        Container.asked += 1
+        expiry = datetime.now(UTC) + timedelta(minutes=5)
+        made = {"AccessKeyId": f"key{self.asked}", "SecretAccessKey": "s"}
+        made |= {"Token": f"for {self.headers['Authorization']}", "Expiration": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
+        body = json.dumps(made).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/credentials"
-
-    def answer(self, authorization: str) -> bytes:
-        expiry = datetime.now(UTC) + timedelta(seconds=self.lasts)
-        made = {"AccessKeyId": f"key{self.asked}", "SecretAccessKey": "s", "Token": f"for {authorization}"}
-        return json.dumps({**made, "Expiration": expiry.strftime("%Y-%m-%dT%H:%M:%SZ")}).encode()
+    def log_message(self, *_: Any) -> None:
+        """Nothing is logged."""
 
 
 @pytest.fixture
-async def container(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Container]:
+async def container(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     no_keys(monkeypatch)
-    made = Container()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Container)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", made.url)
+    url = f"http://127.0.0.1:{server.server_address[1]}/credentials"
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "the task")
-    yield made
-    await asyncio.to_thread(made.server.shutdown)
+    yield
+    await asyncio.to_thread(server.shutdown)
     thread.join()
-    made.server.server_close()
+    server.server_close()
 
 
-async def test_a_containers_credentials_are_renewed_before_they_expire(clock: Clock, container: Container) -> None:
+@pytest.mark.usefixtures("container")
+async def test_a_containers_credentials_are_renewed_before_they_expire(clock: Clock) -> None:
     source = CredentialSource(clock=clock)
-    container.lasts = 5 * 60  # so near that the SDK renews whenever it is asked
     assert await source.current() == await source.current()
     first = at_once(source)
     assert first.token == "for the task"
@@ -548,30 +429,4 @@ async def test_a_containers_credentials_are_renewed_before_they_expire(clock: Cl
     assert at_once(source) == first
     await threads_done()
     assert at_once(source).access_key != first.access_key
-    assert at_once(source).access_key == f"key{container.asked}"
-
-
-async def test_a_container_that_fails_for_a_moment(
-    clock: Clock, container: Container, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL, "botocore")
-    source = CredentialSource(clock=clock)
-    container.lasts = 5 * 60
-    first = await source.current()
-    container.status = 500
-    clock.seconds = EVERY
-    at_once(source)
-    await threads_done()
-    assert at_once(source) == first
-    container.status = 200
-    clock.seconds += 5
-    at_once(source)
-    await threads_done()
-    assert at_once(source).access_key != first.access_key
-
-
-async def test_a_container_after_s3_called_its_credentials_expired(container: Container) -> None:
-    source = CredentialSource()
-    first = await source.current()
-    assert await source.renewed() is True
-    assert at_once(source).access_key == f"key{container.asked}" != first.access_key
+    assert at_once(source).access_key == f"key{Container.asked}"

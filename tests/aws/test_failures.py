@@ -64,29 +64,25 @@ def test_what_a_transport_raises_is_lost_for_the_engine_that_names_it(error: Exc
     assert translate("GetObjectAcl", error) is error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        sdk.NoCredentialsError(),
-        sdk.PartialCredentialsError(provider="env", cred_var="x"),
-        sdk.CredentialRetrievalError(provider="x", error_msg="y"),
-        sdk.TokenRetrievalError(provider="x", error_msg="y"),
-        sdk.UnauthorizedSSOTokenError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_missing_credentials_end_the_run(error: Exception) -> None:
-    assert isinstance(translate("GetObjectAcl", error), CredentialsError)
+OTHER_ERRORS: list[tuple[Exception, type[Exception]]] = [
+    (sdk.NoCredentialsError(), CredentialsError),
+    (sdk.PartialCredentialsError(provider="env", cred_var="x"), CredentialsError),
+    (sdk.CredentialRetrievalError(provider="x", error_msg="y"), CredentialsError),
+    (sdk.TokenRetrievalError(provider="x", error_msg="y"), CredentialsError),
+    (sdk.UnauthorizedSSOTokenError(), CredentialsError),
+    (sdk.ParamValidationError(report="x"), UsageError),
+    (sdk.InvalidRegionError(region_name="x y"), UsageError),
+]
 
 
-@pytest.mark.parametrize("error", [sdk.ParamValidationError(report="x"), sdk.InvalidRegionError(region_name="x y")])
-def test_what_the_sdk_does_not_take_is_a_wrong_setting(error: Exception) -> None:
-    assert isinstance(translate("GetObjectAcl", error), UsageError)
+def test_missing_credentials_and_wrong_settings_end_the_run() -> None:
+    wrong = [error for error, kind in OTHER_ERRORS if not isinstance(translate("GetObjectAcl", error), kind)]
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), AttributeError("x"), failed("AccessDenied", 403), BucketError("x")])
-def test_bugs_and_errors_of_ours_stay_what_they_are(error: Exception) -> None:
-    assert translate("GetObjectAcl", error) is error
+def test_bugs_and_errors_of_ours_stay_what_they_are() -> None:
+    for error in (KeyError("x"), AttributeError("x"), failed("AccessDenied", 403), BucketError("x")):
+        assert translate("GetObjectAcl", error) is error
 
 
 def test_answer_of_s3_keeps_code_status_and_headers() -> None:
@@ -136,19 +132,15 @@ def test_what_asks_for_fewer_calls_and_what_for_another_try(
     assert (is_throttle(failure), is_transient(failure)) == (throttle, transient)
 
 
-@pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchVersion", "404", "405", "MethodNotAllowed"])
-def test_gone(code: str) -> None:
-    assert is_gone(failed(code))
+def test_some_failures_mean_that_the_object_is_gone() -> None:
+    codes = ("NoSuchKey", "NoSuchVersion", "404", "405", "MethodNotAllowed")
+    others = ("403", "400", "AccessDenied", "NoSuchBucket", "NoSuchUpload", "503")
+    assert [code for code in (*codes, *others) if is_gone(failed(code))] == [*codes]
 
 
-@pytest.mark.parametrize("code", ["403", "400", "AccessDenied", "NoSuchBucket", "NoSuchUpload", "503"])
-def test_not_gone(code: str) -> None:
-    assert not is_gone(failed(code))
-
-
-@pytest.mark.parametrize("code", ["403", "400", "404", "AccessDenied", "SlowDown", "InvalidRequest", "Timeout"])
-def test_failure_of_one_object_dooms_nothing(code: str) -> None:
-    assert doom(failed(code), "my-bucket") is None
+def test_failure_of_one_object_dooms_nothing() -> None:
+    codes = ("403", "400", "404", "AccessDenied", "SlowDown", "InvalidRequest", "Timeout")
+    assert [code for code in codes if doom(failed(code), "my-bucket") is not None] == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from auditor.aws.connection import Connection
-from auditor.aws.session import FIRST_CALL_ATTEMPTS, FirstCallGate, client_of, full_patience, make_client, make_session
+from auditor.aws.session import FIRST_CALL_ATTEMPTS, client_of, full_patience, make_client, make_session
 
 THREADS = 4
 HERE = "http://127.0.0.1:9"
@@ -29,75 +28,25 @@ def sqs_client() -> Any:
     return client_of(make_session(None, "us-east-1"), "sqs", endpoint_url=HERE, config=once)
 
 
-class Calls:
-    """Calls in threads that the test ends. most: the largest number of calls at once."""
-
-    def __init__(self, first: FirstCallGate) -> None:
-        self._first = first
-        self._lock = threading.Lock()
-        self._under_way = 0
-        self.most = 0
-
-    def make(self, hold: threading.Event | None, error: Exception | None = None) -> None:
-        self._first.before(request=None)
-        with self._lock:
-            self._under_way += 1
-            self.most = max(self.most, self._under_way)
-        if hold is not None:
-            hold.wait(20)
-        with self._lock:
-            self._under_way -= 1
-        self._first.after(exception=error, context={})
-
-
-def test_others_wait_until_the_first_is_answered_and_then_go_together() -> None:
-    calls, first_ends, others_end = Calls(FirstCallGate(longest=20)), threading.Event(), threading.Event()
-    with ThreadPoolExecutor(THREADS) as pool:
-        first = pool.submit(calls.make, first_ends)
-        others = [pool.submit(calls.make, others_end) for _ in range(THREADS - 1)]
-        assert not others_end.wait(0.2)
-        assert calls.most == 1
-        first_ends.set()
-        first.result(20)
-        while calls.most < THREADS - 1:
-            time.sleep(0.01)
-        others_end.set()
-        assert [other.result(20) for other in others] == [None] * (THREADS - 1)
-
-
-def test_after_a_call_without_an_answer_the_next_is_alone_too() -> None:
-    calls = Calls(FirstCallGate(longest=20))
-    with ThreadPoolExecutor(THREADS) as pool:
-        ended = [pool.submit(calls.make, None, ConnectionError()) for _ in range(20)]
-        assert [one.result(20) for one in ended] == [None] * 20
-    assert calls.most == 1
-
-
-def test_nobody_waits_for_ever() -> None:
-    calls, end = Calls(FirstCallGate(longest=0.05)), threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(calls.make, end)
-        second = pool.submit(calls.make, None)
-        second.result(20)
-        end.set()
-        first.result(20)
-    assert calls.most == 2
-
-
 class _Empty:
     def stream(self) -> Iterator[bytes]:
         return iter(())
 
 
 @pytest.mark.parametrize("made", [s3_client, sqs_client])
-def test_clients_make_their_first_call_alone(made: Callable[[], Any]) -> None:
-    first_ends, under_way, sent = threading.Event(), threading.Semaphore(0), list[int]()
+def test_calls_go_one_by_one_until_the_first_answer_and_then_together(made: Callable[[], Any]) -> None:
+    ends, together = [threading.Event(), threading.Event()], threading.Barrier(THREADS - 2, timeout=20)
+    under_way, sent = threading.Semaphore(0), list[int]()
 
     def answer(request: Any, **_: Any) -> AWSResponse:
-        sent.append(threading.get_ident())
+        sent.append(number := len(sent))
         under_way.release()
-        if len(sent) == 1:
-            first_ends.wait(20)
+        if number < len(ends):
+            ends[number].wait(20)
+        else:
+            together.wait()
+        if number == 0:
+            raise ReadTimeoutError(endpoint_url=request.url)  # no answer: the next call is a first one too
         return AWSResponse(request.url, 200, {}, _Empty())
 
     client = made()
@@ -106,12 +55,13 @@ def test_clients_make_their_first_call_alone(made: Callable[[], Any]) -> None:
     arguments = {"Bucket": "bucket"} if call.__name__ == "head_bucket" else {"QueueUrl": "http://127.0.0.1:9/1/q"}
     with ThreadPoolExecutor(THREADS) as pool:
         ended = [pool.submit(call, **arguments) for _ in range(THREADS)]
-        assert under_way.acquire(timeout=20)
-        assert not under_way.acquire(timeout=0.3)
-        first_ends.set()
-        for one in ended:
-            one.result(20)
+        for end in ends:
+            assert under_way.acquire(timeout=20)
+            assert not under_way.acquire(timeout=0.2)
+            end.set()
+        failed = [type(one.exception(20)) for one in ended]
     client.close()
+    assert sorted(failed, key=str) == sorted([ReadTimeoutError, *[type(None)] * 3], key=str)
     assert len(sent) == THREADS
 
 

@@ -38,66 +38,51 @@ def by_the_sdk(profile: str | None) -> tuple[Credentials, str | None]:
     return Credentials(frozen.access_key, frozen.secret_key, frozen.token), session.get_config_variable("region")
 
 
-@pytest.mark.parametrize(
-    ("in_config", "in_shared", "variables", "profile"),
-    [
-        ("", "", {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e", "AWS_SESSION_TOKEN": "t"}, None),
-        ("[default]\nregion = eu-west-1\n", "", {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e"}, None),
-        ("[default]\nregion = eu-west-1\n", "[default]\n" + KEYS.format("s"), {}, None),
-        ("[default]\n" + KEYS.format("c"), "", {"AWS_DEFAULT_REGION": "eu-west-2"}, None),
-        ("[profile mine]\nregion = eu-west-3\n" + KEYS.format("m"), "", {}, "mine"),
-        ("[profile mine]\nregion = eu-west-3\n", "[mine]\n" + KEYS.format("m"), {"AWS_PROFILE": "mine"}, None),
-        ("", "[mine]\naws_session_token = t\n" + KEYS.format("m"), {"AWS_DEFAULT_PROFILE": "mine"}, None),
-        (
-            "[profile mine]\nregion = eu-west-3\n",
-            "[mine]\n" + KEYS.format("m"),
-            {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e"},
-            "mine",
-        ),
-        (
-            "[profile mine]\nregion = eu-west-3\n",
-            "[mine]\n" + KEYS.format("m"),
-            {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e", "AWS_PROFILE": "mine"},
-            None,
-        ),
-        ("", "[default]\nregion = eu-west-4\n" + KEYS.format("s"), {}, None),
-    ],
-)
-def test_read_as_the_sdk_reads(
-    in_config: str, in_shared: str, variables: dict[str, str], profile: str | None, no_keys: pytest.MonkeyPatch
-) -> None:
-    config(in_config)
-    shared(in_shared)
-    for name, value in variables.items():
-        no_keys.setenv(name, value)
-    found = plain(profile)
-    assert found is not None
-    assert (found.get_frozen_credentials(), found.region) == by_the_sdk(profile)
+HOME = "[default]\nregion = eu-west-1\n"
+MINE = "[profile mine]\nregion = eu-west-3\n"
+ENV = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "e"}
+READ: list[tuple[str, str, dict[str, str], str | None]] = [
+    ("", "", ENV | {"AWS_SESSION_TOKEN": "t"}, None),
+    (HOME, "", ENV, None),
+    (HOME, "[default]\n" + KEYS.format("s"), {}, None),
+    ("[default]\n" + KEYS.format("c"), "", {"AWS_DEFAULT_REGION": "eu-west-2"}, None),
+    (MINE + KEYS.format("m"), "", {}, "mine"),
+    (MINE, "[mine]\n" + KEYS.format("m"), {"AWS_PROFILE": "mine"}, None),
+    ("", "[mine]\naws_session_token = t\n" + KEYS.format("m"), {"AWS_DEFAULT_PROFILE": "mine"}, None),
+    (MINE, "[mine]\n" + KEYS.format("m"), ENV, "mine"),
+    (MINE, "[mine]\n" + KEYS.format("m"), ENV | {"AWS_PROFILE": "mine"}, None),
+    ("", "[default]\nregion = eu-west-4\n" + KEYS.format("s"), {}, None),
+]
+"""The configuration file, the credentials file, variables, and the profile that is asked for."""
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        "AWS_CREDENTIAL_EXPIRATION",
-        "AWS_USE_FIPS_ENDPOINT",
-        "AWS_USE_DUALSTACK_ENDPOINT",
-        "AWS_S3_US_EAST_1_REGIONAL_ENDPOINT",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        "AWS_DATA_PATH",
-        "AWS_NEVER_HEARD_OF",
-        "HTTPS_PROXY",
-        "http_proxy",
-    ],
-)
-def test_variable_that_only_the_sdk_understands(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_as_the_sdk_reads(no_keys: pytest.MonkeyPatch) -> None:
+    for in_config, in_shared, variables, profile in READ:
+        config(in_config)
+        shared(in_shared)
+        with no_keys.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            found = plain(profile)
+            assert found is not None, (in_config, in_shared, variables)
+            expected = by_the_sdk(profile)
+            assert (found.get_frozen_credentials(), found.region) == expected, (in_config, in_shared, variables)
+
+
+def test_configuration_that_only_the_sdk_understands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain(None) is not None
-    monkeypatch.setenv(variable, "true")
-    assert plain(None) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    assert plain("nobody") is None
+    variables = "AWS_CREDENTIAL_EXPIRATION AWS_USE_FIPS_ENDPOINT AWS_USE_DUALSTACK_ENDPOINT AWS_DATA_PATH"
+    others = "AWS_S3_US_EAST_1_REGIONAL_ENDPOINT AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_NEVER_HEARD_OF"
+    for variable in f"{variables} {others} HTTPS_PROXY http_proxy".split():
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "true")
+            assert plain(None) is None, variable
+    for missing in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        with monkeypatch.context() as patch:
+            patch.delenv(missing)
+            assert plain(None) is None, missing
+    for text in (
         "[default]\nrole_arn = arn:aws:iam::111122223333:role/r\n",
         "[default]\ns3 =\n  addressing_style = path\n",
         "[default]\nendpoint_url = http://127.0.0.1:1\n",
@@ -105,28 +90,15 @@ def test_variable_that_only_the_sdk_understands(variable: str, monkeypatch: pyte
         "[default]\nservices = mine\n",
         "[profile default]\nregion = eu-west-1\n",
         "no section\n",
-    ],
-)
-def test_file_that_only_the_sdk_understands(text: str) -> None:
-    config(text)
-    assert plain(None) is None
+    ):
+        config(text)
+        assert plain(None) is None, text
 
 
-@pytest.mark.parametrize("missing", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
-def test_half_a_key_or_none(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(missing)
-    assert plain(None) is None
-
-
-def test_no_such_profile() -> None:
-    assert plain("nobody") is None
-
-
-@pytest.mark.parametrize(
-    "bucket", ["arn:aws:s3:eu-west-1:111122223333:accesspoint/ap", "b--use1-az4--x-s3", "ap-s3alias", "m.mrap", "A_b"]
-)
-def test_name_that_leads_elsewhere(bucket: str) -> None:
-    assert plain_origin(Connection(bucket=bucket, region="eu-west-1")) is None
+def test_name_that_leads_elsewhere() -> None:
+    point = "arn:aws:s3:eu-west-1:111122223333:accesspoint/ap"
+    for bucket in (point, "b--use1-az4--x-s3", "ap-s3alias", "m.mrap", "A_b"):
+        assert plain_origin(Connection(bucket=bucket, region="eu-west-1")) is None, bucket
 
 
 def test_other_servers_of_a_bucket() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -79,7 +78,7 @@ def sdk_authorization(auth: Any, request: AWSRequest, credentials: Credentials, 
     return f"AWS4-HMAC-SHA256 Credential={auth.scope(request)}, SignedHeaders={names}, Signature={signature}"
 
 
-@settings(max_examples=2000)
+@settings(max_examples=1000)
 @given(
     CREDENTIALS,
     st.sampled_from(["GET", "HEAD"]),
@@ -115,18 +114,19 @@ def test_every_signature_is_the_sdks(
 
 
 @pytest.mark.parametrize("token", [None, "a/session+token=="])
-@pytest.mark.parametrize("key", ODD_KEYS.values(), ids=ODD_KEYS)
-def test_all_that_is_sent_for_odd_keys_is_what_the_sdk_sends_now(key: str, token: str | None) -> None:
-    credentials = PLAIN._replace(token=token)
+def test_all_that_is_sent_for_odd_keys_is_what_the_sdk_sends_now(token: str | None) -> None:
+    credentials, failures = PLAIN._replace(token=token), list[object]()
     headers = (("if-match", '"an etag"'), ("user-agent", "anything"), ("x-amz-request-payer", "requester"))
-    path, query = f"/{encode_key(key)}", encode_query([("versionId", "a+b/c="), ("acl", "")])
-    request = sdk_request("GET", HOST, path, query, headers)
-    S3SigV4Auth(SdkCredentials(*credentials), "s3", "eu-central-1").add_auth(request)
-    expected: Mapping[str, str] = {name.lower(): value for name, value in request.headers.items()}
-    now = calendar.timegm(time.strptime(expected["x-amz-date"], "%Y%m%dT%H%M%SZ"))
-    sent = Signer("eu-central-1").sign(credentials, "GET", HOST, path, query, headers, now + 0.5)
-    assert dict(sent) == expected
-    assert len(sent) == len(expected)
+    for name, key in ODD_KEYS.items():
+        path, query = f"/{encode_key(key)}", encode_query([("versionId", "a+b/c="), ("acl", "")])
+        request = sdk_request("GET", HOST, path, query, headers)
+        S3SigV4Auth(SdkCredentials(*credentials), "s3", "eu-central-1").add_auth(request)
+        expected = {name.lower(): value for name, value in request.headers.items()}
+        now = calendar.timegm(time.strptime(expected["x-amz-date"], "%Y%m%dT%H%M%SZ"))
+        sent = Signer("eu-central-1").sign(credentials, "GET", HOST, path, query, headers, now + 0.5)
+        if (dict(sent), len(sent)) != (expected, len(expected)):
+            failures.append((name, sent, expected))
+    assert not failures, failures
 
 
 @given(QUERIES)
@@ -196,11 +196,11 @@ def test_one_signer_over_midnight_and_back() -> None:
     assert "/20260103/" in authorization(signer, midnight)
 
 
-@pytest.mark.parametrize("now", [0.0, 0.5, 1.0, 2.0])
-def test_a_clock_that_was_never_set(now: float) -> None:
-    sent = dict(Signer("x").sign(PLAIN, "HEAD", HOST, "/key", "", (), now))
-    assert sent["x-amz-date"] == f"19700101T00000{int(now)}Z"
-    assert "/19700101/x/s3/aws4_request" in sent["authorization"]
+def test_a_clock_that_was_never_set() -> None:
+    for now in (0.0, 0.5, 1.0, 2.0):
+        sent = dict(Signer("x").sign(PLAIN, "HEAD", HOST, "/key", "", (), now))
+        assert sent["x-amz-date"] == f"19700101T00000{int(now)}Z"
+        assert "/19700101/x/s3/aws4_request" in sent["authorization"]
 
 
 def test_a_clock_that_is_set_right_by_hours() -> None:

@@ -96,13 +96,6 @@ async def test_queue_that_does_not_exist(moto_url: str) -> None:
             await queue.send([Outgoing("body")])
 
 
-async def test_queue_that_cannot_be_reached() -> None:
-    async with open_queue("http://127.0.0.1:9/123456789012/name") as queue:
-        client = cast(ThreadedClient, Failing("ConnectionError"))
-        with pytest.raises(QueueError, match=r"cannot be reached \(ConnectionError\)"):
-            await SqsQueue(queue.url, client).receive(1, wait=0, visibility=1)
-
-
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
@@ -110,6 +103,7 @@ async def test_queue_that_cannot_be_reached() -> None:
         ("ExpiredToken", "refuses the credentials"),
         ("InvalidClientTokenId", "refuses the credentials"),
         ("KmsThrottled", "fails at SendMessageBatch: KmsThrottled"),
+        ("ConnectionError", r"cannot be reached \(ConnectionError\)"),
     ],
 )
 async def test_failure_is_one_sentence(code: str, sentence: str) -> None:
@@ -126,41 +120,38 @@ async def test_without_credentials(moto_url: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "url", ["", "name", "arn:aws:sqs:eu-north-1:1:name", "https://sqs.eu-north-1.amazonaws.com", "ftp://x/1/name"]
+    ("url", "words"),
+    [
+        ("", "--queue .* is not a queue's URL"),
+        ("name", "--queue .* is not a queue's URL"),
+        ("arn:aws:sqs:eu-north-1:1:name", "--queue .* is not a queue's URL"),
+        ("https://sqs.eu-north-1.amazonaws.com", "--queue .* is not a queue's URL"),
+        ("ftp://x/1/name", "--queue .* is not a queue's URL"),
+        ("https://sqs.eu-north-1.amazonaws.com/1/name.fifo", "FIFO"),
+    ],
 )
-async def test_what_is_no_queue_url(url: str) -> None:
-    with pytest.raises(UsageError, match=r"--queue .* is not a queue's URL"):
+async def test_url_of_no_standard_queue_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
         async with open_queue(url):
             pass
 
 
-async def test_fifo_queue_is_refused() -> None:
-    with pytest.raises(UsageError, match="FIFO"):
-        async with open_queue("https://sqs.eu-north-1.amazonaws.com/1/name.fifo"):
-            pass
+QUEUES = {
+    "https://sqs.eu-north-1.amazonaws.com/1/q": ("eu-north-1", "sqs.eu-north-1.amazonaws.com"),
+    "https://sqs-fips.us-gov-west-1.amazonaws.com/1/q": ("us-gov-west-1", "sqs.us-gov-west-1.amazonaws.com"),
+    "https://sqs-fips.us-east-2.amazonaws.com/1/q": ("us-east-2", "sqs-fips.us-east-2.amazonaws.com"),
+    "https://sqs.cn-north-1.amazonaws.com.cn/1/q": ("cn-north-1", "sqs.cn-north-1.amazonaws.com.cn"),
+    "https://eu-west-1.queue.amazonaws.com/1/q": ("eu-west-1", "sqs.eu-west-1.amazonaws.com"),
+    "https://vpce-1-2.sqs.eu-west-1.vpce.amazonaws.com/1/q": ("eu-west-1", "vpce-1-2.sqs.eu-west-1.vpce.amazonaws.com"),
+    "http://127.0.0.1:9324/000000000000/q": ("us-east-1", "127.0.0.1:9324"),
+}
 
 
-@pytest.mark.parametrize(
-    ("url", "region", "host"),
-    [
-        ("https://sqs.eu-north-1.amazonaws.com/1/q", "eu-north-1", "sqs.eu-north-1.amazonaws.com"),
-        ("https://sqs-fips.us-gov-west-1.amazonaws.com/1/q", "us-gov-west-1", "sqs.us-gov-west-1.amazonaws.com"),
-        ("https://sqs-fips.us-east-2.amazonaws.com/1/q", "us-east-2", "sqs-fips.us-east-2.amazonaws.com"),
-        ("https://sqs.cn-north-1.amazonaws.com.cn/1/q", "cn-north-1", "sqs.cn-north-1.amazonaws.com.cn"),
-        ("https://eu-west-1.queue.amazonaws.com/1/q", "eu-west-1", "sqs.eu-west-1.amazonaws.com"),
-        (
-            "https://vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com/1/q",
-            "eu-west-1",
-            "vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com",
-        ),
-        ("http://127.0.0.1:9324/000000000000/q", "us-east-1", "127.0.0.1:9324"),
-    ],
-)
-async def test_region_and_endpoint_come_from_the_url(url: str, region: str, host: str) -> None:
-    async with open_queue(url, region="ap-south-1" if "amazonaws" in url else None) as queue:
-        assert queue.region == region
-        assert queue.endpoint.partition("//")[2] == host
-        assert queue.url == url
+async def test_region_and_endpoint_come_from_the_url() -> None:
+    for url, expected in QUEUES.items():
+        async with open_queue(url, region="ap-south-1" if "amazonaws" in url else None) as queue:
+            assert (queue.region, queue.endpoint.partition("//")[2]) == expected, url
+            assert queue.url == url
 
 
 async def test_custom_endpoint_takes_the_url_as_given() -> None:
