@@ -175,38 +175,31 @@ def test_only_one_key_is_held_at_a_time() -> None:
     assert (first.key, alive < 5) == ("00000", True)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "kind"),
-    [
-        (Verdict.PRIVATE, Verdict.DORMANT, "decided"),  # the old run may have had no Inventory to see the grant by
-        (Verdict.DORMANT, Verdict.PRIVATE, "unread"),  # the new run may have none
-        (Verdict.DORMANT, Verdict.DORMANT, None),
-        (Verdict.DORMANT, Verdict.UNKNOWN, "worsened"),
-        (Verdict.DORMANT, Verdict.EXPOSED, "worsened"),  # ACLs count again
-        (Verdict.EXPOSED, Verdict.DORMANT, "improved"),
-        (Verdict.MASKED, Verdict.DORMANT, "improved"),
-        (Verdict.DORMANT, Verdict.MASKED, "worsened"),
-    ],
-)
-def test_only_an_inventory_tells_dormant_from_private(before: Verdict, after: Verdict, kind: str | None) -> None:
-    found = changes(Lines([line("a", before)], []), Lines([line("a", after)], []))
-    assert found == ([] if kind is None else [(kind, "a")])
-
-
-def test_dormant_object_that_only_one_run_lists() -> None:
-    dormant = Lines([line("a", Verdict.DORMANT)], [])
-    assert changes(Lines([], []), dormant) == [("decided", "a")]
-    assert changes(dormant, Lines([], [])) == [("gone", "a")]
-
-
-def test_dormant_object_whose_facts_one_run_could_not_read() -> None:
-    dormant = Lines([line("a", Verdict.DORMANT)], [])
-    undecided = Lines([line("a", Verdict.UNKNOWN, outcome=Outcome.UNDECIDED)], [])
-    assert ("resolved", "a") not in changes(dormant, undecided)
-    assert ("new", "a") not in changes(undecided, dormant)
-
-
 def test_finding_on_a_hidden_grant_is_never_new_or_resolved() -> None:
     dormant = Lines([line("a", Verdict.DORMANT)], [finding("a", "O13")])
     assert changes(dormant, Lines([line("a")], [])) == [("unread", "a"), ("unread", "a")]
     assert changes(Lines([line("a")], []), dormant) == [("decided", "a"), ("decided", "a")]
+
+
+KINDS: list[tuple[Verdict, Verdict, str | None]] = [
+    (Verdict.PRIVATE, Verdict.DORMANT, "decided"),  # the old run may have had no Inventory to see the grant by
+    (Verdict.DORMANT, Verdict.PRIVATE, "unread"),  # the new run may have none
+    (Verdict.DORMANT, Verdict.DORMANT, None),
+    (Verdict.DORMANT, Verdict.UNKNOWN, "worsened"),
+    (Verdict.DORMANT, Verdict.EXPOSED, "worsened"),  # ACLs count again
+    (Verdict.EXPOSED, Verdict.DORMANT, "improved"),
+    (Verdict.MASKED, Verdict.DORMANT, "improved"),
+    (Verdict.DORMANT, Verdict.MASKED, "worsened"),
+]
+
+
+def test_only_an_inventory_tells_dormant_from_private() -> None:
+    for before, after, kind in KINDS:
+        found = changes(Lines([line("a", before)], []), Lines([line("a", after)], []))
+        assert found == ([] if kind is None else [(kind, "a")]), (before, after)
+    dormant = Lines([line("a", Verdict.DORMANT)], [])
+    assert changes(Lines([], []), dormant) == [("decided", "a")]
+    assert changes(dormant, Lines([], [])) == [("gone", "a")]
+    undecided = Lines([line("a", Verdict.UNKNOWN, outcome=Outcome.UNDECIDED)], [])
+    assert ("resolved", "a") not in changes(dormant, undecided)
+    assert ("new", "a") not in changes(undecided, dormant)

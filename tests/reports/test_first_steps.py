@@ -10,12 +10,17 @@ import pytest
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
+from auditor.model.finding import Judgement
 from auditor.model.json_codec import JsonError
-from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Grant, Skipped
-from auditor.model.rollup import FirstStep, Group, GroupKind
-from auditor.reports.first_steps import KINDS, OPEN, JudgedFor, OpenKinds, OpenObject, SavedKinds, first_steps
+from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Evidence, Grant, Head, ObjectRef, Unread
+from auditor.model.rollup import RollUps
+from auditor.model.run_lines import Recorded, Standing
+from auditor.reports.first_steps import KINDS, JudgedFor
+from auditor.reports.rollup import RollUpBuilder
 from tests.support.samples.bucket import OWNER, facts
+from tests.support.samples.reports import RUN, judged, target
 
+HEAD = Head(etag="e", content_length=1)
 OPENED = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), Grant(ALL_USERS, "READ")))
 PRIVATE = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 OF_NOBODY = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), Grant(ANONYMOUS_OWNER, "READ")))
@@ -34,97 +39,93 @@ def policy(*statements: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
-def counted(objects: Iterable[tuple[str, Acl, int, bool]], trusted: Iterable[str] = (), **bucket: Any) -> OpenKinds:
+def counted(objects: Iterable[tuple[str, Acl, int, bool]], **bucket: Any) -> RollUpBuilder:
     """Count objects given as key, ACL, number and "an exception covers it". bucket: fields of BucketFacts."""
     ordinary = {"public_access_block": PublicAccessBlock(), "semantics": Semantics.AWS}
-    judged_for = JudgedFor(facts(**ordinary | bucket), frozenset(trusted), False, None)
-    kinds, judge = OpenKinds(judged_for), judged_for.judge()
+    judged_for = JudgedFor(facts(**ordinary | bucket), frozenset(), False, None)
+    builder, judge = RollUpBuilder(), judged_for.judge()
+    builder.count_kinds(judged_for)
     for key, acl, number, excepted in objects:
-        opened = OpenObject(key, OWNER, True, acl, Skipped("not asked"), excepted)
-        verdict = judge.access(opened.ref, acl, opened.head).verdict
-        assert verdict in OPEN
-        kinds.add(verdict, opened, number)
-    return kinds
+        ref = ObjectRef(key, "e", 1, "2026-01-01T00:00:00Z", owner=OWNER)
+        judgement = Judgement(Evidence(ref, acl, HEAD), judge.access(ref, acl, HEAD), (), ())
+        for _ in range(number):
+            builder.add(Recorded(judgement, Standing(None, None, "website" if excepted else None)))
+            builder.upto(key)
+    return builder
 
 
-def steps(kinds: OpenKinds, *groups: Group) -> list[tuple[str, int, int]]:
-    return [(step.change, step.closes, step.of) for step in first_steps(kinds, groups)[0]]
+def deny(builder: RollUpBuilder, action: str, code: str, number: int) -> None:
+    """Count objects of which a call was refused."""
+    unread: dict[str, Any] = {"acl" if action == "GetObjectAcl" else "head": Unread(action, code)}
+    for _ in range(number):
+        builder.add(Recorded(judged("zzz", verdict=Verdict.UNKNOWN, **unread), Standing(None, None)))
+        builder.upto("zzz")
 
 
-def undecided(reason: str, count: int) -> Group:
-    return Group(
-        id="0" * 12,
-        kind=GroupKind.UNDECIDED,
-        rule=None,
-        verdict=None,
-        severity=None,
-        audience=reason,
-        prefix="",
-        rest=False,
-        count=count,
-        bytes=0,
-        new=None,
-        excepted=0,
-        since=None,
-    )
+def found(builder: RollUpBuilder) -> RollUps:
+    return builder.rollups(RUN, target(), True)
+
+
+def steps(builder: RollUpBuilder) -> list[tuple[str, int, int]]:
+    return [(step.change, step.closes, step.of) for step in found(builder).first]
 
 
 def test_the_change_that_closes_most_comes_first() -> None:
-    found = counted([("a", OPENED, 100, False), ("www/a", PRIVATE, 10, False)], policy=policy(allow("Website", "www/")))
-    assert steps(found) == [(IGNORE, 100, 110), ("remove the statement Website from the bucket policy", 110, 110)]
+    kinds = counted([("a", OPENED, 100, False), ("www/a", PRIVATE, 10, False)], policy=policy(allow("Website", "www/")))
+    assert steps(kinds) == [(IGNORE, 100, 110), ("remove the statement Website from the bucket policy", 110, 110)]
 
 
 def test_flags_predict_all_changes_up_to_theirs() -> None:
-    found = counted(
+    kinds = counted(
         [("a", OPENED, 100, False), ("www/a", PRIVATE, 10, False), ("img/a", PRIVATE, 10, False)],
         policy=policy(allow("Website", "www/"), allow("Pictures", "img/")),
         policy_is_public=True,
     )
-    (step,) = first_steps(found, ())[0]
+    (step,) = found(kinds).first
     assert (step.change, step.how, step.closes) == (ALL_FOUR, "--block-public-access", 120)
 
 
 def test_flags_predict_the_changes_before_theirs_too() -> None:
-    found = counted(
+    kinds = counted(
         [("a", OPENED, 100, False), ("www/a", PRIVATE, 10, False), ("x/a", OF_NOBODY, 2, False)],
         policy=policy(allow("Website", "www/")),
         policy_is_public=True,
     )
-    assert [(step.change, step.how) for step in first_steps(found, ())[0]] == [
+    assert [(step.change, step.how) for step in found(kinds).first] == [
         (ALL_FOUR, "--block-public-access"),
         (ACLS_OFF, "--block-public-access --acls-off"),
     ]
 
 
 def test_a_statement_has_no_flag() -> None:
-    found = counted([("www/a", PRIVATE, 10, False)], policy=policy(allow("Website", "www/")))
-    assert [step.how for step in first_steps(found, ())[0]] == [None]
+    kinds = counted([("www/a", PRIVATE, 10, False)], policy=policy(allow("Website", "www/")))
+    assert [step.how for step in found(kinds).first] == [None]
 
 
 def test_a_statement_is_removed_without_those_of_others() -> None:
-    found = counted(
+    kinds = counted(
         [("www/a", PRIVATE, 10, False), ("data/a", PRIVATE, 3, False)],
         policy=policy(allow("Website", "www/"), allow("Partner", "data/", "444455556666")),
         policy_is_public=True,
         ownership=BUCKET_OWNER_ENFORCED,
     )
-    (step,) = first_steps(found, ())[0]
+    (step,) = found(kinds).first
     assert (step.change, step.closes) == ("remove the statement Website from the bucket policy", 10)
     assert (step.breaks, step.intended) == ((), 0)
 
 
 def test_a_change_names_the_accounts_that_lose_access() -> None:
-    found = counted(
+    kinds = counted(
         [("a", OF_NOBODY, 10, False), ("b", Acl(OWNER, (Grant("c3" * 32, "READ"),)), 3, False)],
     )
-    (step,) = first_steps(found, ())[0]
+    (step,) = found(kinds).first
     assert (step.change, step.breaks) == (ACLS_OFF, ("canonical-id " + "c3" * 32,))
 
 
 def test_a_block_that_takes_more_than_it_closes_is_not_named() -> None:
     everyone = policy(allow("All", ""), allow("Partner", "", "444455556666"))
-    found = counted([("a", PRIVATE, 10, False)], policy=everyone, policy_is_public=True)
-    assert steps(found) == [("remove the statement All from the bucket policy", 10, 10)]
+    kinds = counted([("a", PRIVATE, 10, False)], policy=everyone, policy_is_public=True)
+    assert steps(kinds) == [("remove the statement All from the bucket policy", 10, 10)]
     by_acl = counted(
         [("a", OPENED, 2, False), ("partner/a", Acl(OWNER, (Grant("c3" * 32, "READ"),)), 5, False)],
     )
@@ -132,8 +133,8 @@ def test_a_block_that_takes_more_than_it_closes_is_not_named() -> None:
 
 
 def test_an_object_that_is_public_by_intent_counts_against_a_change() -> None:
-    found = counted([("a", OPENED, 10, False), ("www/a", OPENED, 3, True)])
-    listed, _ = first_steps(found, ())
+    kinds = counted([("a", OPENED, 10, False), ("www/a", OPENED, 3, True)])
+    listed = found(kinds).first
     assert [(step.change, step.closes, step.of, step.intended) for step in listed] == [(IGNORE, 10, 10, 3)]
     more = counted([("a", OPENED, 3, False), ("www/a", OPENED, 10, True)])
     assert steps(more) == [("give 3 exposed objects a private ACL, with an S3 Batch Operations job", 3, 3)]
@@ -154,13 +155,16 @@ def test_nothing_exposed_needs_no_change() -> None:
 
 def test_a_missing_permission_is_a_step_of_its_own() -> None:
     kinds = counted([("a", OPENED, 1, False)])
-    denied = [undecided("GetObjectAcl AccessDenied", 7), undecided("HeadObject AccessDenied", 3)]
-    listed, _ = first_steps(kinds, [*denied, undecided("HeadObject 503", 90)])
-    assert [(step.change, step.closes, step.decides) for step in listed] == [
+    deny(kinds, "GetObjectAcl", "AccessDenied", 7)
+    deny(kinds, "HeadObject", "AccessDenied", 3)
+    deny(kinds, "HeadObject", "503", 9)
+    assert [(step.change, step.closes, step.decides) for step in found(kinds).first] == [
         (IGNORE, 1, 0),
         ("let the auditor call s3:GetObjectAcl", 1, 7),
     ]
-    assert first_steps(counted([]), [undecided("HeadObject 503", 90)]) == ((), 0)
+    unreachable = counted([])
+    deny(unreachable, "HeadObject", "503", 9)
+    assert found(unreachable).first == ()
 
 
 def test_kinds_beyond_the_bound_count_as_left_open() -> None:
@@ -168,43 +172,38 @@ def test_kinds_beyond_the_bound_count_as_left_open() -> None:
         (f"{number:03}", Acl(OWNER, (*OPENED.grants, Grant(f"{number:064x}", "READ"))), 1, False)
         for number in range(KINDS + 5)
     ]
-    kinds = counted([*many, ("zz", OPENED, 1000, False)])
-    listed, unseen = first_steps(kinds, ())
-    assert kinds.others(Verdict.EXPOSED) == 1005  # the last kind came when there was no room
-    assert unseen == KINDS + 1005 - 32
-    assert [(step.closes, step.of) for step in listed] == [(32, KINDS + 1005)]
+    kinds = counted([*many, ("zz", OPENED, 100, False)])  # the last kind comes when there is no room
+    assert found(kinds).not_predicted == KINDS + 105 - 32
+    assert [(step.closes, step.of) for step in found(kinds).first] == [(32, KINDS + 105)]
 
 
 def test_a_checkpoint_keeps_the_kinds() -> None:
-    objects = [("a", OPENED, 100, False), ("www/a", PRIVATE, 10, True)]
-    whole = counted(objects, policy=policy(allow("Website", "www/")))
-    saved = json.loads(json.dumps(whole.saved()))
-    again = OpenKinds(whole.judged_for, SavedKinds.from_json(saved))
+    bucket = {"policy": policy(allow("Website", "www/"))}
+    whole = counted([("a", OPENED, 100, False), ("www/a", PRIVATE, 10, True)], **bucket)
+    again = RollUpBuilder.restored(json.loads(json.dumps(whole.saved())))
+    settings = facts(public_access_block=PublicAccessBlock(), semantics=Semantics.AWS, **bucket)
+    again.count_kinds(JudgedFor(settings, frozenset(), False, None))
     assert again.saved() == whole.saved()
-    assert first_steps(again, ()) == first_steps(whole, ())
+    assert found(again) == found(whole)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_damaged_checkpoint_is_refused() -> None:
+    saved = json.loads(json.dumps(counted([("a", OPENED, 2, False)]).saved()))
+    others = ([["private", False, 1]], [["exposed", False]], [["exposed", 0, 1]])
+    damaged: list[dict[str, Any]] = [
         {"kinds": [[{}, 1]]},
         {"kinds": [["a"]]},
         {"kinds": 3},
-        {"others": [["private", False, 1]]},
-        {"others": [["exposed", False]]},
-        {"others": [["exposed", 0, 1]]},
-    ],
-)
-def test_a_damaged_checkpoint_is_refused(change: dict[str, Any]) -> None:
-    saved = json.loads(json.dumps(counted([("a", OPENED, 100, False)]).saved()))
-    with pytest.raises(JsonError):
-        SavedKinds.from_json({**saved, **change})
+        *({"others": other} for other in others),
+    ]
+    for change in damaged:
+        with pytest.raises(JsonError):
+            RollUpBuilder.restored({**saved, **change})
 
 
 def test_a_statement_with_a_hostile_name_is_inert() -> None:
     sid = "<script>\x1b[2J" + "x" * 200
-    found = counted([("www/a", PRIVATE, 10, False)], policy=policy(allow(sid, "www/")))
-    (step,) = first_steps(found, ())[0]
-    assert isinstance(step, FirstStep)
+    kinds = counted([("www/a", PRIVATE, 10, False)], policy=policy(allow(sid, "www/")))
+    (step,) = found(kinds).first
     assert "\x1b" not in step.change
     assert len(step.change) < 120

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
@@ -56,11 +54,6 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("group", "said"), SENTENCES, ids=[said for _, said in SENTENCES])
-def test_group_as_a_sentence(group: Group, said: str) -> None:
-    assert groups.sentence(group).text == said
-
-
 def test_text_of_the_bucket_is_in_the_audience_alone() -> None:
     said = groups.sentence(opening(Verdict.SHARED, "group <b>"))
     assert said.who == "The group <b>"
@@ -75,33 +68,25 @@ def test_order_is_exposed_first_and_groups_by_intent_last() -> None:
     assert (groups.findings(made), groups.undecided(made)) == ([found], [unread()])
 
 
-@pytest.mark.parametrize(
-    ("opened", "found", "shown"), [(9, 9, (3, 3)), (2, 9, (2, 4)), (9, 1, (5, 1)), (0, 9, (0, 6)), (1, 1, (1, 1))]
-)
-def test_neither_kind_crowds_out_the_other(opened: int, found: int, shown: tuple[int, int]) -> None:
-    first, then = groups.first_of([opening(Verdict.EXPOSED)] * opened, [finding("O02")] * found, 6)
-    assert (len(first), len(then)) == shown
-
-
-@pytest.mark.parametrize(
-    ("prefix", "rest", "said"),
-    [
-        (None, False, "on the bucket itself"),
-        ("", False, "in the bucket"),
-        ("", True, "elsewhere in the bucket"),
-        ("a/", False, "below a/"),
-        ("a/", True, "elsewhere below a/"),
-    ],
-)
-def test_place_of_a_group(prefix: str | None, rest: bool, said: str) -> None:
-    assert "".join(groups.place(finding("O02", prefix=prefix, rest=rest))) == said
-
-
 def test_number_of_new_ones() -> None:
     assert [groups.new_words(finding("O02", new=new)) for new in (None, 0, 2, 3)] == ["", "", "2 new", "all new"]
 
 
-@pytest.mark.parametrize("group", [group for group, _ in SENTENCES])
-def test_each_group_has_its_meaning_and_its_remedy(group: Group) -> None:
-    ours = group.rule != "Z99"
-    assert (groups.meaning(group) != "", groups.mend(group) != "") == (ours, ours)
+def test_group_as_a_sentence_with_its_meaning_and_its_remedy() -> None:
+    for group, said in SENTENCES:
+        ours = group.rule != "Z99"
+        words = (groups.sentence(group).text, groups.meaning(group) != "", groups.mend(group) != "")
+        assert words == (said, ours, ours)
+
+
+def test_neither_kind_crowds_out_the_other() -> None:
+    for opened, found, shown in ((9, 9, (3, 3)), (2, 9, (2, 4)), (9, 1, (5, 1)), (0, 9, (0, 6)), (1, 1, (1, 1))):
+        first, then = groups.first_of([opening(Verdict.EXPOSED)] * opened, [finding("O02")] * found, 6)
+        assert (len(first), len(then)) == shown
+
+
+def test_place_of_a_group() -> None:
+    places = {(None, False): "on the bucket itself", ("", False): "in the bucket", ("a/", False): "below a/"}
+    places |= {("", True): "elsewhere in the bucket", ("a/", True): "elsewhere below a/"}
+    for (prefix, rest), said in places.items():
+        assert "".join(groups.place(finding("O02", prefix=prefix, rest=rest))) == said

@@ -12,7 +12,6 @@ from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import AcceptedHoles, Changes, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
-from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, tally_of, target
 
 MEMBERS = {
@@ -42,54 +41,11 @@ def test_members_and_numbers_of_the_contract() -> None:
     assert Summary.from_dict(told) == made
 
 
-def test_without_a_ledger_hashing_is_null() -> None:
-    assert sample_summary().hashing is None
-
-
 def test_counts_that_do_not_add_up_make_no_summary() -> None:
     tally = tally_of(judged("a"))
     tally.coverage["audited"] = 0
     with pytest.raises(ValueError, match="do not add up"):
         sample_summary(tally)
-
-
-def test_later_counts_do_not_change_a_summary() -> None:
-    tally = tally_of(judged("a"))
-    made = sample_summary(tally)
-    tally.add(judged("b"))
-    assert made.coverage.listed == 1
-
-
-@pytest.mark.parametrize(
-    ("severity", "fail_on", "code"),
-    [
-        (Severity.CRITICAL, Severity.HIGH, 3),
-        (Severity.HIGH, Severity.HIGH, 3),
-        (Severity.MEDIUM, Severity.HIGH, 0),
-        (Severity.INFO, Severity.INFO, 3),
-        (Severity.HIGH, Severity.CRITICAL, 0),
-        (Severity.CRITICAL, None, 0),
-    ],
-)
-def test_findings_against_the_severity_that_fails(severity: Severity, fail_on: Severity | None, code: int) -> None:
-    assert exit_code(sample_summary(tally_of(judged("a", finding("a", severity=severity)))), fail_on) == code
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, []),
-        ({"complete": False}, ["the listing did not reach its end"]),
-        ({"tally": tally_of(denied("a"))}, ["1 object undecided"]),
-        ({"rules_undecided": [LOST, LOST]}, ["2 rules undecided"]),
-        ({"rules_undecided": [LOST, LOST], "accepted_rules": 1}, ["1 rule undecided"]),
-        ({"rules_undecided": [LOST], "accepted_rules": 1}, []),
-    ],
-)
-def test_holes_and_those_accepted(changes: dict[str, Any], words: list[str]) -> None:
-    made = sample_summary(**changes)
-    assert holes(made) == words
-    assert exit_code(made, Severity.HIGH) == (4 if words else 0)
 
 
 def test_hole_outranks_findings() -> None:
@@ -160,44 +116,46 @@ def test_setting_that_could_not_be_read_is_said_though_no_rule_needs_it() -> Non
     assert "policy of the bucket, which could not be read: GetBucketPolicy AccessDenied" in words
 
 
-def test_what_was_asked_is_not_among_them() -> None:
-    words = not_looked_at(facts(), target())
-    assert not any(item.startswith(("ACLs of the objects", "metadata", "policy of the bucket")) for item in words)
-
-
-def test_bucket_whose_settings_were_not_read() -> None:
-    assert "the bucket's own settings" in not_looked_at(None, target())
-
-
-def test_empty_run_is_complete_and_fails_nothing() -> None:
-    assert exit_code(sample_summary(Tally()), Severity.INFO) == 0
-
-
 def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
     words = "account of the bucket's owner: another account owns the bucket, and no call returns its number"
     assert words in not_looked_at(facts(own_id="b1" * 32), target())
     assert words not in not_looked_at(facts(), target())
 
 
-@pytest.mark.parametrize(
-    ("kinds", "code"),
-    [
-        ({"new": 1}, 3),
-        ({"decided": 1}, 3),
-        ({"uncovered": 1}, 3),
-        ({"excepted": 1, "resolved": 2, "unread": 1}, 0),
-        ({}, 0),
-    ],
-)
-def test_only_new_findings_count_under_fail_on_new(kinds: dict[str, int], code: int) -> None:
-    tally = tally_of(judged("a", finding("a")))
-    changes = Changes(against=RUN, findings={"high": kinds})
-    summary = sample_summary(tally, changes=changes)
-    assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == code
-    assert exit_code(summary, Severity.HIGH) == 3
-    assert exit_code(summary, FailOn(Severity.CRITICAL, new=True)) == 0
-
-
 def test_every_finding_is_new_where_there_is_no_run_to_compare_with() -> None:
     summary = sample_summary(tally_of(judged("a", finding("a"))))
     assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == 3
+
+
+def test_exit_codes_of_findings() -> None:
+    critical, high, medium, info = Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM, Severity.INFO
+    cases = [(critical, high, 3), (high, high, 3), (medium, high, 0), (info, info, 3), (high, critical, 0)]
+    for severity, fail_on, code in [*cases, (critical, None, 0)]:
+        made = sample_summary(tally_of(judged("a", finding("a", severity=severity))))
+        assert exit_code(made, fail_on) == code, (severity, fail_on)
+    assert exit_code(sample_summary(), info) == 0
+
+
+def test_holes_and_those_accepted() -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, []),
+        ({"complete": False}, ["the listing did not reach its end"]),
+        ({"tally": tally_of(denied("a"))}, ["1 object undecided"]),
+        ({"rules_undecided": [LOST, LOST]}, ["2 rules undecided"]),
+        ({"rules_undecided": [LOST, LOST], "accepted_rules": 1}, ["1 rule undecided"]),
+        ({"rules_undecided": [LOST], "accepted_rules": 1}, []),
+    ]
+    for changes, words in cases:
+        made = sample_summary(**changes)
+        assert (holes(made), exit_code(made, Severity.HIGH)) == (words, 4 if words else 0), changes
+
+
+def test_only_new_findings_count_under_fail_on_new() -> None:
+    tally = tally_of(judged("a", finding("a")))
+    quiet = {"excepted": 1, "resolved": 2, "unread": 1}
+    cases: list[tuple[dict[str, int], int]] = [({"new": 1}, 3), ({"decided": 1}, 3), ({"uncovered": 1}, 3)]
+    for kinds, code in [*cases, (quiet, 0), ({}, 0)]:
+        summary = sample_summary(tally, changes=Changes(against=RUN, findings={"high": kinds}))
+        assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == code, kinds
+        assert exit_code(summary, Severity.HIGH) == 3
+        assert exit_code(summary, FailOn(Severity.CRITICAL, new=True)) == 0

@@ -17,7 +17,7 @@ from auditor.model.rollup import FirstStep, RollUps, Sample
 from auditor.model.summary import Resume, Summary, UnreadCount
 from auditor.reports.formats.base import FormatOptions
 from auditor.reports.summary import Alarm, alarm, verdict_sentence
-from auditor.reports.terminal import COLUMNS, LEAST, ROWS, render
+from auditor.reports.terminal import LEAST, ROWS, render
 from auditor.rules.exceptions import Exceptions
 from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS
@@ -77,10 +77,6 @@ def test_quiet_run() -> None:
     assert more.items() >= shown.items()
 
 
-def test_trust_that_trusted_nothing_is_told() -> None:
-    assert rows(table(sample_summary(trust_unused=["o-1\x1b"])))["Trust not used"] == "o-1\\x1b"
-
-
 def test_findings_holes_and_reasons() -> None:
     many = (judged("a", finding("a"), finding("a", "O05", Severity.MEDIUM)), denied("b"))
     made = sample_summary(tally_of(*many), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")])
@@ -117,36 +113,6 @@ def test_exit_follows_the_severity_that_fails() -> None:
     assert rows(table(made, None))["Exit"].startswith("0: ")
 
 
-def test_accepted_holes_are_said() -> None:
-    tally = tally_of(denied("a"))
-    tally.accept()
-    shown = rows(table(sample_summary(tally)))
-    assert shown["Accepted"] == "1 object could not be checked"
-    assert "Holes" not in shown
-
-
-def test_hashing_of_several_algorithms() -> None:
-    tally = tally_of(judged("a"))
-    tally.hash("queued")
-    text = table(sample_summary(tally, algorithms=["sha256", "sha1", "md5"]))
-    assert "Hashing sha256, sha1, md5\n" in text
-    assert "known 0   hashed now 0   queued 1" in text
-
-
-@pytest.mark.parametrize("columns", [COLUMNS, 80, 200, LEAST])
-@pytest.mark.parametrize("key", [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"], ids=ascii)
-def test_odd_words_move_nothing_and_fit(key: str, columns: int) -> None:
-    aim = target(prefix=key, start_after=key, stop_at=key)
-    made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)])
-    made = replace(made, rules={key: 1}, unread=(UnreadCount(key, key, 1),))
-    bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
-    text = table(made, columns=columns, rollups=rollups_of(bad, denied(key)), verbose=True)
-    assert text[-1:] == "\n"
-    for line in text.splitlines():
-        assert line.isprintable()
-        assert width(line) <= columns or line.startswith(COPIED)
-
-
 def block(text: str, label: str) -> list[str]:
     """All lines of a label."""
     lines = iter(text.splitlines())
@@ -171,43 +137,9 @@ def test_holes_say_how_a_known_one_is_accepted() -> None:
         assert "[[exceptions]]" not in table(whole)
 
 
-@pytest.mark.parametrize(
-    ("fail_on", "words"),
-    [(Severity.MEDIUM, "3: findings at or above medium"), (None, "0: complete, no hole; --fail-on is never")],
-)
-def test_exit_names_the_severity(fail_on: Severity | None, words: str) -> None:
-    assert rows(table(sample_summary(tally_of(judged("a", finding("a")))), fail_on))["Exit"] == words
-
-
 def test_report_is_named_where_it_lies() -> None:
     assert rows(table(sample_summary(out="runs/x")))["Report"] == "runs/x/report.html"
     assert rows(table(sample_summary(out="runs/x"), folder="/mnt/y"))["Report"] == "/mnt/y/report.html"
-
-
-@pytest.mark.parametrize("name", ["plain", "\x1b]8;;https:evil.example\x1b\\x", "a b;\x07\n%2F", "漢\udce9"])
-def test_no_path_breaks_out_of_its_link(name: str) -> None:
-    text = table(sample_summary(), folder=f"/runs/{name}", links=True)
-    (line,) = (line for line in text.splitlines() if line.startswith("Report "))
-    ((uri, shown),) = re.findall(r"\AReport +\x1b\]8;;([!-~]+)\x1b\\([^\x00-\x1f]+)\x1b\]8;;\x1b\\\Z", line)
-    assert os.fsdecode(unquote_to_bytes(uri)) == f"file:///runs/{name}/report.html"
-    assert shown == f"/runs/{visible(name)}/report.html"
-    assert text.count("\x1b") == 4
-
-
-def test_a_report_in_a_bucket_is_no_link() -> None:
-    assert "\x1b" not in table(sample_summary(), folder="s3://reports/x", links=True)
-
-
-def test_words_stay_whole_at_eighty_columns() -> None:
-    made = sample_summary(
-        tally_of(denied("a")),
-        target=target(start_after="m"),
-        rules_undecided=[RuleUndecided("B01", "GetBucketOwnershipControls", "AccessDenied")],
-    )
-    wide = set(table(made, columns=100).split())
-    narrow = table(made, columns=80)
-    assert set(narrow.split()) == wide
-    assert all(width(line) <= 80 or line.startswith(COPIED) for line in narrow.splitlines())
 
 
 def test_long_folder_is_never_cut() -> None:
@@ -282,13 +214,6 @@ def test_small_groups_share_a_row_and_an_odd_key_comes_last() -> None:
     ]
 
 
-def test_undecided_groups_are_named_with_their_keys() -> None:
-    many = [denied(f"vault/{at}") for at in range(3)]
-    text = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
-    assert text.splitlines()[1] == "3 objects listed = 0 audited + 3 that could not be checked: listing complete"
-    assert block(text, "Not checked") == ["GetObjectAcl AccessDenied: 3 objects could not be checked: vault/0 + 2"]
-
-
 def test_what_exceptions_cover_comes_last_and_is_called_intended() -> None:
     found = rollups_of(exposed("x/b"))
     site = [replace(group, excepted=1, samples=(Sample("site/a"),)) for group in found.groups]
@@ -353,14 +278,6 @@ def test_the_next_command_is_whole(steps: list[FirstStep], many: list[Judgement]
     assert "Next" not in rows(table(stopped, rollups=rollups))
 
 
-@pytest.mark.parametrize(("version", "word"), [("v 1", "'--version-id=v 1'"), ("-v1", "--version-id=-v1")])
-def test_the_next_command_names_the_version(version: str, word: str) -> None:
-    old = partner("a")
-    old = replace(old, evidence=replace(old.evidence, ref=replace(old.evidence.ref, version_id=version)))
-    text = table(sample_summary(target=target(versions=True)), rollups=rollups_of(old))
-    assert f"\nNext            auditor explain s3://audited/a {word} --run " in text
-
-
 def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
     tally = tally_of(denied("a"))
     tally.accept()
@@ -376,3 +293,29 @@ def test_the_page_and_the_table_say_one_sentence() -> None:
     for made in (sample_summary(), sample_summary(tally_of(exposed("a"), partner("b")), complete=False)):
         page = content_of(page_source(made))
         assert "".join(page.headline.title) == table(made).splitlines()[0]
+
+
+def test_odd_words_move_nothing_and_fit() -> None:
+    failures: list[object] = []
+    for key in [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"]:
+        aim = target(prefix=key, start_after=key, stop_at=key)
+        made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)], trust_unused=[key])
+        made = replace(made, rules={key: 1}, unread=(UnreadCount(key, key, 1),))
+        bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
+        found = rollups_of(bad, denied(key))
+        for columns in (80, 200, LEAST):
+            lines = table(made, columns=columns, rollups=found, verbose=True).splitlines()
+            failures += [(key, columns, line) for line in lines if not line.isprintable()]
+            failures += [(key, line) for line in lines if width(line) > columns and not line.startswith(COPIED)]
+    assert not failures, failures
+
+
+def test_no_path_breaks_out_of_its_link() -> None:
+    for name in ("plain", "\x1b]8;;https:evil.example\x1b\\x", "a b;\x07\n%2F", "漢\udce9"):
+        text = table(sample_summary(), folder=f"/runs/{name}", links=True)
+        (line,) = (line for line in text.splitlines() if line.startswith("Report "))
+        ((uri, shown),) = re.findall(r"\AReport +\x1b\]8;;([!-~]+)\x1b\\([^\x00-\x1f]+)\x1b\]8;;\x1b\\\Z", line)
+        assert os.fsdecode(unquote_to_bytes(uri)) == f"file:///runs/{name}/report.html"
+        assert shown == f"/runs/{visible(name)}/report.html"
+        assert text.count("\x1b") == 4
+    assert "\x1b" not in table(sample_summary(), folder="s3://reports/x", links=True)

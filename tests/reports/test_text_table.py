@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from auditor.reports.text_table import Column, text_table
 from auditor.text import width
 from tests.support.odd_keys import ODD_KEYS
@@ -58,9 +56,8 @@ def test_the_colour_of_a_cell_takes_no_room() -> None:
     ]
 
 
-@pytest.mark.parametrize("key", [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"], ids=ascii)
-def test_odd_cells_move_nothing_and_fit(key: str) -> None:
-    for folds in (True, False):
-        for line in text_table([Column(least=10, folds=folds), Column("keys", least=20)], [(key, key)], 50):
-            assert line.isprintable()
-            assert width(line) <= 50
+def test_odd_cells_move_nothing_and_fit() -> None:
+    for key in [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"]:
+        for folds in (True, False):
+            for line in text_table([Column(least=10, folds=folds), Column("keys", least=20)], [(key, key)], 50):
+                assert (line.isprintable(), width(line) <= 50) == (True, True), ascii(line)

@@ -105,9 +105,3 @@ def test_damaged_rollups_end_the_row(tmp_path: Path) -> None:
     last = night(store, "20260103T030000Z-0a1b2c", second, 3)
     assert [one.listed for one in last.nights] == [2, 3]
     assert nights_of(second) == ()
-
-
-def test_first_run_stands_alone(tmp_path: Path) -> None:
-    run = night(LocalStore(tmp_path), "20260101T030000Z-0a1b2c", None, 1)
-    assert run.summary is not None
-    assert [one.run for one in trend(run.summary, None)] == [run.run_id]

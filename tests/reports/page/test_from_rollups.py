@@ -14,7 +14,6 @@ from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, T
 from auditor.model.summary import Cause, Changes, UnreadCount
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import render
-from auditor.reports.page.rows import TOGETHER
 from auditor.reports.rollup import OTHERS
 from tests.reports.page.test_audit_page import Page
 from tests.support.samples.reports import (
@@ -81,6 +80,17 @@ def test_cards_and_curve_have_the_trend() -> None:
     sparks = {card.sign.label: card.spark for card in found.cards}
     assert all(sparks[name] is not None for name in ("exposed", "shared", "could not be checked"))
     assert len(found.curve.gaps) == 1
+    assert len(found.curve.lines) == len(found.curve.areas) == 2
+    assert found.curve.end.text == "3 in this run"
+    stopped = page(
+        replace(rollups(group()), nights=(before, replace(today, day="2026-01-02"), TrendNight("2026-01-03")))
+    )
+    assert stopped.curve is not None
+    assert (stopped.curve.end.text, stopped.curve.words) == (
+        "3 on 2 Jan",
+        "3 on 1 Jan. No complete run on 1 day: 3 Jan.",
+    )
+    assert page(replace(rollups(group()), nights=(today,))).curve is None
 
 
 def of_rule(rule: str, severity: Severity = Severity.HIGH, **changes: Any) -> Group:
@@ -117,42 +127,9 @@ def test_small_groups_of_a_rule_share_a_row_that_shows_all_their_keys() -> None:
     assert [tick.number for tick in found.ticks] == [2_008, 5]
 
 
-def test_row_of_more_small_groups_than_it_has_room_for_counts_the_others() -> None:
-    found = page(rollups(*(small(f"{at:02}/", "1", count=2) for at in range(14))))
-    assert [len(one.keys) for one in found.openings] == [TOGETHER]
-    assert "can reach 28 objects in 14 prefixes" in words(found)
-    assert "09/1 + 18" in words(found)
-    (listing,) = (command for label, command in found.openings[0].commands if label == "List all keys")
-    assert listing.endswith("""jq -ac 'select(.kind == "verdict" and .verdict == "exposed") | .key'""")
-
-
-@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.DORMANT])
-def test_page_offers_no_acceptance_that_would_be_refused(verdict: Verdict) -> None:
-    refused = [group(verdict=verdict), group(rest=True), group(audience=OTHERS)]
-    for one in refused:
-        (row,) = page(rollups(one)).openings
-        assert "Accept it" not in dict(row.commands)
-    (row,) = page(rollups(group())).openings
-    assert dict(row.commands)["Accept it"].startswith("auditor accept 0a1b2c3d4e5f --run ")
-
-
 def test_objects_that_are_public_by_intent_have_nothing_to_mend() -> None:
     (row,) = page(rollups(small("site/", "1", excepted=1))).openings
     assert (row.remedies, [label for label, _ in row.commands]) == ([], ["Say why"])
-
-
-def test_command_that_lists_the_keys_of_a_row_leaves_no_prefix_of_it_out() -> None:
-    large = [small(f"{at}/", "1", audience=f"account:{at:012}", count=9, id=f"{at:012}") for at in range(121)]
-    shared = [small(f"{one}/", "1", "2", "3") for one in "abcd"]
-    found = page(rollups(*large, *shared)).openings
-    commands = {len(one.ids): dict(one.commands)["List all keys"] for one in found}
-    assert "startswith" in commands[1]
-    assert "startswith" not in commands[4]
-
-
-def test_groups_of_two_audiences_are_two_rows() -> None:
-    other = small("a/", "2", audience="any-account", id="2" * 12)
-    assert len(page(rollups(small("a/", "1"), other)).openings) == 2
 
 
 def test_objects_are_mended_by_the_rules_that_found_how_they_are_open() -> None:
@@ -213,24 +190,13 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
     )
     found = page(rollups(group(), first=steps))
     assert [(step.number, step.aside) for step, _ in found.first] == [(993, ""), (211, "account 1 would lose access")]
+    decides = FirstStep(change="let the auditor read", closes=0, of=9, decides=1)
+    assert [(step.number, step.words, command) for step, command in page(rollups(group(), first=(decides,))).first] == [
+        (1, "undecided object could be decided", "auditor policy s3://audited")
+    ]
     said, run = words(found), sample_summary().out
     assert f"auditor what-if {run} --block-public-access" in said
     assert f"auditor what-if {run} --policy policy.json" in said
-
-
-@pytest.mark.parametrize(
-    ("decides", "text"), [(1, "undecided object could be decided"), (2, "undecided objects could be decided")]
-)
-def test_first_change_counts_the_objects_that_it_decides(decides: int, text: str) -> None:
-    found = page(rollups(group(), first=(FirstStep(change="let the auditor read", closes=0, of=9, decides=decides),)))
-    assert [(step.number, step.words, command) for step, command in found.first] == [
-        (decides, text, "auditor policy s3://audited")
-    ]
-
-
-def test_hole_names_the_prefix_of_its_objects() -> None:
-    hole = group(kind=GroupKind.UNDECIDED, verdict=None, audience="GetObjectAcl AccessDenied", prefix="vault/", count=1)
-    assert [row.place for row in page(rollups(hole)).holes] == ["vault/"]
 
 
 def test_changes_are_counted_by_kind_and_said_once_by_cause() -> None:
@@ -255,3 +221,18 @@ def test_run_without_one_to_compare_with_says_why_and_calls_nothing_new() -> Non
     assert "Since the last run No complete run of this target came before." in said
     assert "0 new" not in said
     assert "Nothing has changed." in words(page(rollups(), Changes(against=RUN)))
+
+
+def test_page_offers_no_acceptance_that_would_be_refused() -> None:
+    dormant, unknown = group(verdict=Verdict.DORMANT), group(verdict=Verdict.UNKNOWN)
+    for one in (dormant, unknown, group(rest=True), group(audience=OTHERS)):
+        (row,) = page(rollups(one)).openings
+        assert "Accept it" not in dict(row.commands)
+    (row,) = page(rollups(group())).openings
+    assert dict(row.commands)["Accept it"].startswith("auditor accept 0a1b2c3d4e5f --run ")
+
+
+def test_table_of_prefixes_is_cut_and_adds_up() -> None:
+    found = page(rollups(*(group(id=f"{at:03}", prefix=f"{at:03}/", count=400 - at) for at in range(90)))).places
+    assert found is not None
+    assert (len(found.rows), found.more, sum(found.totals)) == (60, 30, sum(400 - at for at in range(90)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.summary import ExceptedCounts
-from auditor.reports.page.pictures import WIDTH, Night, coverage_bar, curve, spark, squarified
+from auditor.reports.page.pictures import WIDTH, coverage_bar, squarified
 from tests.support.samples.reports import denied, gone, judged, sample_summary, tally_of
 
 
@@ -72,45 +70,3 @@ def test_bar_of_nothing_and_of_private_objects_alone() -> None:
     assert coverage_bar(sample_summary()).below == ()
     bar = coverage_bar(sample_summary(tally_of(judged("a"))))
     assert (bar.below, bar.private_from) == ((), 0.0)
-
-
-def nights(*values: int | None) -> list[Night]:
-    first = date(2026, 10, 24)
-    return [
-        Night(first + timedelta(at), None if value is None else {"exposed": value}) for at, value in enumerate(values)
-    ]
-
-
-def test_night_without_a_run_is_a_gap_and_no_zero() -> None:
-    found = curve(nights(41, 41, None, 12, 12), "exposed")
-    assert found is not None
-    assert len(found.lines) == len(found.areas) == 2
-    assert len(found.gaps) == 1
-    assert found.words == "41 on 24 Oct, 12 on 27 Oct. No complete run on 1 day: 26 Oct."
-    assert found.end.text == "12 in this run"
-    small = spark(nights(41, 41, None, 12, 12), "exposed")
-    assert small is not None
-    assert len(small.pieces) == 2
-
-
-def test_run_that_did_not_end_is_no_night() -> None:
-    found = curve(nights(3, 4, None), "exposed")
-    assert found is not None
-    assert found.end.text == "4 on 25 Oct"
-    assert found.end.x < found.gaps[0][0] + found.gaps[0][1]
-    assert found.words == "3 on 24 Oct, 4 on 25 Oct. No complete run on 1 day: 26 Oct."
-    assert spark(nights(3, 4, None), "exposed") is None
-
-
-@pytest.mark.parametrize("values", [(), (3,), (3, None), (None, 3)])
-def test_too_few_nights_have_no_curve(values: tuple[int | None, ...]) -> None:
-    assert curve(nights(*values), "exposed") is None
-    assert spark(nights(*values), "exposed") is None
-
-
-@pytest.mark.parametrize("most", [0, 1, 3, 7, 1_204, 999_999])
-def test_lines_of_the_curve_are_few_and_round(most: int) -> None:
-    found = curve(nights(0, most), "exposed")
-    assert found is not None
-    assert 1 <= len(found.ticks) <= 6
-    assert all(tick.y <= 184 for tick in found.ticks)

@@ -6,8 +6,6 @@ import re
 from importlib.resources import files
 from typing import Final
 
-import pytest
-
 from auditor.reports.page import signs
 
 STYLE: Final = files("auditor.reports.page").joinpath("templates", "style.css").read_text(encoding="utf-8")
@@ -40,32 +38,19 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_as_the_guidelines_have_it() -> None:
-    assert contrast("#000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.01)
-
-
-@pytest.mark.parametrize("name", SIGNS)
-@pytest.mark.parametrize("theme", THEMES)
-def test_the_text_of_a_sign_can_be_read_on_its_colour(theme: str, name: str) -> None:
-    found = colours(theme)
-    assert contrast(found[name], found[f"{name}-ink"]) >= LEAST
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_each_sign_has_a_colour_of_its_own(theme: str) -> None:
-    found = colours(theme)
-    assert len({found[name] for name in SIGNS}) == len(SIGNS)
-
-
-@pytest.mark.parametrize("name", SIGNS)
-def test_the_map_and_its_words_have_the_colour(name: str) -> None:
-    assert f".v-{name}{{fill:var(--{name});" in STYLE
-    assert f".on-{name}{{fill:var(--{name}-ink);" in STYLE
-
-
 def test_dormant_takes_the_place_of_masked_only_where_nothing_is_masked() -> None:
     numbers = {signs.MASKED: 0, signs.DORMANT: 2}
     assert signs.held_back(numbers) is signs.DORMANT
     assert signs.held_back(numbers | {signs.MASKED: 1}) is signs.MASKED
     assert signs.held_back({signs.MASKED: 0, signs.DORMANT: 0}) is signs.MASKED
+
+
+def test_the_text_of_each_sign_can_be_read_on_a_colour_of_its_own() -> None:
+    for theme in THEMES:
+        found = colours(theme)
+        assert len({found[name] for name in SIGNS}) == len(SIGNS), theme
+        unreadable = [name for name in SIGNS if contrast(found[name], found[f"{name}-ink"]) < LEAST]
+        assert not unreadable, (theme, unreadable)
+    for name in SIGNS:
+        assert f".v-{name}{{fill:var(--{name});" in STYLE
+        assert f".on-{name}{{fill:var(--{name}-ink);" in STYLE
