@@ -9,11 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from tests.support.servers.clients import BUCKET, client, listed, raw, refusal
 from tests.support.servers.hooked import HookedServer
-from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_faults import (
@@ -34,7 +33,6 @@ from tests.support.servers.stub_faults import (
     TRANSIENT,
     TRUNCATED,
     VANISH,
-    Fault,
     first_n,
     latency,
     on_keys,
@@ -78,14 +76,12 @@ def answer_to(url: str, sent: bytes) -> bytes:
     return answer
 
 
-@pytest.mark.parametrize(("fault", "status", "code"), ERRORS)
-def test_error_has_its_code_and_on_head_only_its_status(
-    stub: StubServer, s3: Any, fault: Fault, status: int, code: str
-) -> None:
+def test_error_has_its_code_and_on_head_only_its_status(stub: StubServer, s3: Any) -> None:
     stub.put(BUCKET, "k")
-    stub.faults = [fault]
-    assert refusal(s3.get_object_acl, Key="k")[:2] == (status, code)
-    assert refusal(s3.head_object, Key="k")[:2] == (status, str(status))
+    for fault, status, code in ERRORS:
+        stub.faults = [fault]
+        assert refusal(s3.get_object_acl, Key="k")[:2] == (status, code)
+        assert refusal(s3.head_object, Key="k")[:2] == (status, str(status))
 
 
 def test_reset_leaves_no_answer(stub: StubServer, s3: Any) -> None:
@@ -98,18 +94,16 @@ def test_reset_leaves_no_answer(stub: StubServer, s3: Any) -> None:
     assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
 
 
-@pytest.mark.parametrize("size", [1000, 3_000_000])
-def test_cut_body_ends_half_way(stub: StubServer, s3: Any, size: int) -> None:
-    stub.put(BUCKET, "k", None, size=size)
+def test_cut_body_ends_half_way(stub: StubServer) -> None:
     stub.faults = [CUT]
-    with pytest.raises(BotoCoreError):
-        s3.get_object(Bucket=BUCKET, Key="k")["Body"].read()
-    head, _, body = exchange(stub.url, "/audited/k").partition(b"\r\n\r\n")
-    assert f"Content-Length: {size}".encode() in head
-    assert len(body) == size // 2
+    for size in (1000, 3_000_000):
+        stub.put(BUCKET, "k", None, size=size)
+        head, _, body = exchange(stub.url, "/audited/k").partition(b"\r\n\r\n")
+        assert f"Content-Length: {size}".encode() in head
+        assert len(body) == size // 2
 
 
-def test_stalled_body_stops_half_way_and_the_connection_stays(stub: StubServer) -> None:
+def test_stalled_body_stops_half_way_and_a_black_hole_gives_no_answer(stub: StubServer) -> None:
     stub.put(BUCKET, "k", None, size=1000)
     stub.faults = [STALL]
     impatient = client("s3", stub.url, read_timeout=0.2)
@@ -118,12 +112,6 @@ def test_stalled_body_stops_half_way_and_the_connection_stays(stub: StubServer) 
     with pytest.raises(ReadTimeoutError):
         body.read(1)
     body.close()
-    impatient.close()
-    until(lambda: stub.in_flight == 0)
-
-
-def test_black_hole_gives_no_answer(stub: StubServer) -> None:
-    impatient = client("s3", stub.url, read_timeout=0.2)
     stub.faults = [BLACK_HOLE]
     with pytest.raises(ReadTimeoutError):
         impatient.list_objects_v2(Bucket=BUCKET)
@@ -131,8 +119,8 @@ def test_black_hole_gives_no_answer(stub: StubServer) -> None:
     until(lambda: stub.in_flight == 0)
 
 
-def test_requests_in_flight_are_counted_at_their_peak(stub: StubServer) -> None:
-    stub.faults = [BLACK_HOLE]
+def test_requests_in_flight_are_counted_at_their_peak_until_the_client_leaves(stub: StubServer) -> None:
+    stub.faults = [latency(1e6)]
     host, _, port = urlsplit(stub.url).netloc.partition(":")
     waiting = [socket.create_connection((host, int(port))) for _ in range(5)]
     for connection in waiting:
@@ -144,21 +132,9 @@ def test_requests_in_flight_are_counted_at_their_peak(stub: StubServer) -> None:
     assert stub.peak_in_flight == 5
 
 
-def test_client_that_leaves_within_a_delay_is_no_longer_in_flight(stub: StubServer) -> None:
-    stub.faults = [latency(1e6)]
-    host, _, port = urlsplit(stub.url).netloc.partition(":")
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(b"HEAD /audited/k HTTP/1.1\r\nHost: stub\r\n\r\n")
-        until(lambda: stub.in_flight == 1)
-    until(lambda: stub.in_flight == 0)
-
-
-def test_request_that_is_no_http_is_refused(stub: StubServer) -> None:
+def test_request_that_is_no_http_or_comes_too_early_is_refused(stub: StubServer) -> None:
     assert answer_to(stub.url, b"hello\r\n\r\n").startswith(b"HTTP/1.1 400 ")
     assert stub.requests == []
-
-
-def test_request_before_the_last_one_is_answered_ends_the_connection(stub: StubServer) -> None:
     stub.faults = [first_n(1, BLACK_HOLE)]
     one = b"HEAD /audited/k HTTP/1.1\r\nHost: stub\r\n\r\n"
     assert answer_to(stub.url, one + one) == b""
@@ -182,31 +158,22 @@ def test_object_vanishes_between_listing_and_reading(stub: StubServer, s3: Any) 
     stub.faults = [on_keys(lambda key: key == "gone", VANISH)]
     assert len(listed(s3, "list_objects_v2", "Contents")) == 2
     assert refusal(s3.head_object, Key="gone")[:2] == (404, "404")
-    assert s3.head_object(Bucket=BUCKET, Key="stays")["ContentLength"] == 0
     assert [entry["Key"] for entry in listed(s3, "list_objects_v2", "Contents")] == ["stays"]
 
 
-@pytest.mark.parametrize("fault", [EMPTY, INCOMPLETE])
-def test_success_without_its_required_elements(stub: StubServer, s3: Any, fault: Fault) -> None:
+def test_success_without_its_required_elements(stub: StubServer, s3: Any) -> None:
     stub.put(BUCKET, "k", b"body")
-    stub.faults = [fault]
-    assert "Owner" not in s3.get_object_acl(Bucket=BUCKET, Key="k")
-    assert "Contents" not in (page := s3.list_objects_v2(Bucket=BUCKET))
-    assert "IsTruncated" not in page
-    assert "ETag" not in s3.head_object(Bucket=BUCKET, Key="k")
-    status, body = raw(stub.url, "/audited?list-type=2")
-    assert (status, bool(body)) == (200, fault is INCOMPLETE)
-
-
-def test_truncated_xml_is_no_answer(stub: StubServer, s3: Any) -> None:
-    stub.put(BUCKET, "k")
+    for fault in (EMPTY, INCOMPLETE):
+        stub.faults = [fault]
+        assert "Owner" not in s3.get_object_acl(Bucket=BUCKET, Key="k")
+        page = s3.list_objects_v2(Bucket=BUCKET)
+        assert not {"Contents", "IsTruncated"} & page.keys()
+        assert "ETag" not in s3.head_object(Bucket=BUCKET, Key="k")
+        status, body = raw(stub.url, "/audited?list-type=2")
+        assert (status, bool(body)) == (200, fault is INCOMPLETE)
     stub.faults = [TRUNCATED]
     status, body = raw(stub.url, "/audited?list-type=2")
-    assert status == 200
-    assert body.startswith(b"<?xml")
-    assert not body.endswith(b">")
-    with pytest.raises(ClientError):
-        s3.list_objects_v2(Bucket=BUCKET)
+    assert (status, body[:5], body[-1:] == b">") == (200, b"<?xml", False)
 
 
 def test_random_faults_are_the_same_for_the_same_seed() -> None:
@@ -220,15 +187,6 @@ def test_random_faults_are_the_same_for_the_same_seed() -> None:
     assert random_faults(1.0, operations={"GetObject"})("HeadObject", "k", 1) is None
 
 
-def test_repeated_call_is_drawn_anew(stub: StubServer, s3: Any) -> None:
-    stub.world.buckets[BUCKET] = sample_bucket(20)
-    stub.faults = [random_faults(0.5, kinds=[SLOW_DOWN], operations={"GetObjectAcl"})]
-    key = "plain/0000001.txt"
-    stub.put(BUCKET, key)
-    statuses = [raw(stub.url, f"/audited/{key}?acl")[0] for _ in range(40)]
-    assert set(statuses) == {200, 503}
-
-
 def test_first_calls_fail_and_the_next_succeed(stub: StubServer, s3: Any) -> None:
     stub.faults = [first_n(2, SLOW_DOWN, {"ListObjectsV2"})]
     s3.head_bucket(Bucket=BUCKET)
@@ -237,7 +195,7 @@ def test_first_calls_fail_and_the_next_succeed(stub: StubServer, s3: Any) -> Non
     assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
 
 
-def test_throttle_refuses_what_exceeds_its_tokens() -> None:
+def test_throttle_refuses_a_call_beyond_its_tokens() -> None:
     now = 0.0
     plan = throttle_above(10, burst=3, clock=lambda: now)
     assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
