@@ -57,7 +57,7 @@ ROOMS: Final = {
 }
 """The rooms, and the folders in rooms, that each handler does without."""
 NAMED: Final = "import json, sys; print(json.dumps(sorted(sys.modules)))"
-WRONG_RULE: Final = """
+BEGIN: Final = """
 from types import SimpleNamespace
 context = SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000, invoked_function_arn="arn")
 try:
@@ -65,14 +65,20 @@ try:
 except Exception as error:
     print(error, file=sys.stderr)
 """
+REFUSED: Final = {
+    "audit": "there is no rule 'Z99'",
+    "hashing": "AUDITOR_QUEUE is not set",
+    "verify": "AUDITOR_LEDGER is not",
+}
+"""The words with which the functions refuse a file with unknown rules, or for want of a variable."""
 
 
-def imported(code: str, **environ: str) -> tuple[set[str], str]:
-    """Return the names of the modules that a fresh interpreter has after this code, and the text of its stderr."""
+def imported(*codes: str, **environ: str) -> tuple[list[set[str]], str]:
+    """Return the names of the modules that a fresh interpreter has after each code, and the text of its stderr."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("AUDITOR_")}
-    command = [sys.executable, "-c", f"import sys\n{code}\n{NAMED}"]
+    command = [sys.executable, "-c", "import sys\n" + "".join(f"{code}\n{NAMED}\n" for code in codes)]
     done = subprocess.run(command, cwd=ROOT, env=plain | environ, capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout.splitlines()[-1])), done.stderr
+    return [set(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")], done.stderr
 
 
 def rooms(modules: set[str]) -> set[str]:
@@ -89,40 +95,32 @@ def libraries(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("function", ROOMS)
-def test_a_function_imports_only_what_it_needs(function: str) -> None:
-    modules, _ = imported(f"import handlers.{function}")
-    assert rooms(modules) & ROOMS[function] == set()
-    assert libraries(modules) & DEAR == set()
-    assert modules & SELDOM == set()
-
-
-@pytest.mark.parametrize("argument", ["--version", "--help"])
-def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule(argument: str) -> None:
-    code = f"from auditor.cli.main import main\ntry:\n    main([{argument!r}])\nexcept SystemExit:\n    pass"
-    modules, _ = imported(code)
-    assert [name for name in modules if name.startswith("auditor.cli.commands.")] == []
-    assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
-    assert libraries(modules) & (DEAR | {"asyncio", "httptools", "ssl", "subprocess", "uvloop"}) == set()
-    assert modules & (SELDOM - {"argparse", "shutil"}) == set()  # argparse asks shutil for the terminal's width
-
-
-def test_the_help_page_of_an_audit_imports_nothing_that_audits() -> None:
-    code = "from auditor.cli.main import main\ntry:\n    main(['audit', '--help'])\nexcept SystemExit:\n    pass"
-    modules, _ = imported(code)
-    assert "auditor.cli.commands.audit" in modules
-    assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
-    assert libraries(modules) & DEAR == set()
-
-
-@pytest.mark.parametrize(
-    ("function", "sentence"),
-    [("audit", "there is no rule 'Z99'"), ("hashing", "AUDITOR_QUEUE is not set"), ("verify", "AUDITOR_LEDGER is not")],
-)
-def test_the_audit_alone_imports_the_rules_that_the_file_names(function: str, sentence: str, tmp_path: Path) -> None:
+def test_a_function_imports_only_what_it_needs(function: str, tmp_path: Path) -> None:
     """The functions that judge nothing read the same auditor.toml, and leave its rules to the audit."""
     config = tmp_path / "auditor.toml"
     config.write_text("[rules.Z99]\n[[exceptions]]\nrule = 'Y99'\nowner = 'o'\nreason = 'r'\nuntil = 2026-01-01\n")
-    code = f"FUNCTION = {function!r}\nfrom handlers.{function} import handler\n{WRONG_RULE}"
-    modules, said = imported(code, AUDITOR_CONFIG=str(config))
-    assert sentence in said
-    assert (rooms(modules) & {"rules", "verdict"} == set()) is (function != "audit")
+    codes = [f"import handlers.{function}"]
+    if function in REFUSED:
+        codes.append(f"FUNCTION = {function!r}\nfrom handlers.{function} import handler\n{BEGIN}")
+    (modules, *begun), said = imported(*codes, AUDITOR_CONFIG=str(config))
+    assert rooms(modules) & ROOMS[function] == set()
+    assert libraries(modules) & DEAR == set()
+    assert modules & SELDOM == set()
+    assert REFUSED.get(function, "") in said
+    for after in begun:
+        assert (rooms(after) & {"rules", "verdict"} == set()) is (function != "audit")
+
+
+def test_the_command_line_declares_its_flags_without_a_loop_or_a_rule() -> None:
+    code = "from auditor.cli.main import main\ntry:\n    main([{!r}{}])\nexcept SystemExit:\n    pass"
+    (version, pages, audit), _ = imported(
+        code.format("--version", ""), code.format("--help", ""), code.format("audit", ", '--help'")
+    )
+    for modules in (version, pages):
+        assert [name for name in modules if name.startswith("auditor.cli.commands.")] == []
+        assert libraries(modules) & (DEAR | {"asyncio", "httptools", "ssl", "subprocess", "uvloop"}) == set()
+        assert modules & (SELDOM - {"argparse", "shutil"}) == set()  # argparse asks shutil for the terminal's width
+    assert "auditor.cli.commands.audit" in audit
+    for modules in (version, pages, audit):
+        assert rooms(modules) & {"audit", "hashing", "rules", "runs", "verdict", "verify"} == set()
+        assert libraries(modules) & DEAR == set()

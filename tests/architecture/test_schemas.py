@@ -6,7 +6,8 @@ import asyncio
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from tests.audit.test_changes import two_nights
+from tests.conftest import FAKE
 from tests.support.audit_runs import Result, audit
 from tests.support.divided_runs import Divided
 from tests.support.odd_keys import ODD_KEYS
@@ -52,22 +54,53 @@ def samples(stub: StubServer) -> StubBucket:
     return stub.world.buckets[BUCKET]
 
 
-@pytest.mark.parametrize("one", SCHEMAS, ids=lambda one: one.name)
-def test_schema_is_one_of_the_draft_and_names_only_its_definitions(one: Any) -> None:
-    schema = load(one.name)
-    Draft202012Validator.check_schema(schema)
-    text = json.dumps(schema)
-    for name in schema.get("$defs", {}):
-        assert f'"#/$defs/{name}"' in text, name
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StubServer, Result]]:
+    """Such a bucket, of which an object is deleted after it was listed, and its audit."""
+    with pytest.MonkeyPatch.context() as patch, StubServer() as server:
+        for name, value in FAKE.items():
+            patch.setenv(name, value)
+        server.world.buckets[BUCKET] = sample_bucket(COUNT)
+        gone = next(key for key in server.world.buckets[BUCKET].objects.keys if key.startswith("plain/"))
+        server.faults.append(on_keys(lambda key: key == gone, VANISH))
+        yield server, asyncio.run(audit(server, tmp_path_factory.mktemp("audited")))
 
 
-@pytest.mark.parametrize("one", SCHEMAS, ids=lambda one: one.name)
-def test_descriptions_speak_of_the_file_and_not_of_the_code(one: Any) -> None:
-    for description in re.findall(r'"description": "((?:[^"\\]|\\.)*)"', json.dumps(load(one.name))):
-        assert (
-            re.findall(r"\bNone\b|\.text\b|_dict\b|NotStored|StrEnum|cache|__|[a-z]\(\)|FILES|releases", description)
-            == []
-        )
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Result]:
+    """Two audits of a bucket that changed between them, with exceptions."""
+    until = (datetime.now(UTC) + timedelta(300)).date().isoformat()
+    entry = ExceptionEntry("public", "web", until, prefix="open/", verdict=Verdict.EXPOSED, audience="anyone")
+    entries = (entry, replace(entry, prefix="none/", until="2026-01-01"))
+    with pytest.MonkeyPatch.context() as patch, StubServer() as server:
+        for name, value in FAKE.items():
+            patch.setenv(name, value)
+        out = tmp_path_factory.mktemp("nights")
+        return asyncio.run(two_nights(server, out, engine="direct", exceptions=entries))
+
+
+@pytest.fixture(scope="module")
+def result(audited: tuple[StubServer, Result]) -> Result:
+    return audited[1]
+
+
+@pytest.fixture(scope="module")
+def unread(result: Result) -> dict[str, Any]:
+    """The line of an object whose ACL was not read."""
+    line = next(line for line in result.objects if "unread" in line["acl"] and line["outcome"] == "undecided")
+    assert faults("object-line", line) == []
+    return line
+
+
+def test_each_schema_is_one_of_the_draft_and_speaks_of_the_file_and_not_of_the_code() -> None:
+    code = r"\bNone\b|\.text\b|_dict\b|NotStored|StrEnum|cache|__|[a-z]\(\)|FILES|releases"
+    for one in SCHEMAS:
+        schema = load(one.name)
+        Draft202012Validator.check_schema(schema)
+        text = json.dumps(schema)
+        assert [name for name in schema.get("$defs", {}) if f'"#/$defs/{name}"' not in text] == [], one.name
+        described = re.findall(r'"description": "((?:[^"\\]|\\.)*)"', text)
+        assert [words for words in described if re.search(code, words)] == [], one.name
 
 
 def test_published_schemas_are_those_of_the_list() -> None:
@@ -76,12 +109,7 @@ def test_published_schemas_are_those_of_the_list() -> None:
 
 
 class TestRunFolders:
-    async def test_objects_of_every_kind_and_keys_of_every_form(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path
-    ) -> None:
-        gone = next(key for key in samples.objects.keys if key.startswith("plain/"))
-        stub.faults.append(on_keys(lambda key: key == gone, VANISH))
-        result = await audit(stub, tmp_path)
+    def test_objects_of_every_kind_and_keys_of_every_form(self, result: Result) -> None:
         counts = check_folder(result.folder)
         assert counts["objects"] == COUNT
         assert counts["undecided"] == result.coverage["undecided"] > 0
@@ -132,15 +160,11 @@ class TestRunFolders:
             result = await audit(stub, tmp_path / "out", ledger=ledger, batch_over=4000)
         assert check_folder(result.folder)["routed"] == result.summary["hashing"]["routed"]["objects"] > 0
 
-    async def test_exceptions_and_changes_since_the_last_run(self, stub: StubServer, tmp_path: Path) -> None:
-        entry = ExceptionEntry(
-            "public", "web", "2999-12-31", prefix="open/", verdict=Verdict.EXPOSED, audience="anyone"
-        )
-        entries = (entry, replace(entry, prefix="none/", until="2026-01-01"))
-        for result in await two_nights(stub, tmp_path, engine="direct", exceptions=entries):
+    def test_exceptions_and_changes_since_the_last_run(self, nights: tuple[Result, Result]) -> None:
+        for result in nights:
             assert result.summary["excepted"]["verdicts"]["exposed"] == 20
             check_folder(result.folder)
-        assert result.summary["changes"]["against"] is not None
+        assert nights[1].summary["changes"]["against"] is not None
 
     async def test_run_that_was_stopped(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
         result = await audit(stub, tmp_path, max_calls=20, part_lines=5)
@@ -151,47 +175,31 @@ class TestRunFolders:
 class TestUnreadFacts:
     """A line of an object whose ACL was not read cannot pass for one of an object whose ACL was read."""
 
-    @pytest.fixture
-    async def unread(self, stub: StubServer, bucket: StubBucket, tmp_path: Path) -> dict[str, Any]:
-        bucket.put("denied", b"x", deny={"acl"})
-        (line,) = (await audit(stub, tmp_path)).objects
-        assert faults("object-line", line) == []
-        return line
-
-    @pytest.mark.parametrize("outcome", ["audited", "vanished"])
-    async def test_it_is_not_audited(self, unread: dict[str, Any], outcome: str) -> None:
-        assert faults("object-line", {**unread, "outcome": outcome}) != []
-
-    @pytest.mark.parametrize(
-        "acl",
-        [
+    def test_it_is_not_audited_and_not_called_clean(self, unread: dict[str, Any]) -> None:
+        code = {"action": "GetObjectAcl", "code": "AccessDenied"}
+        acls: list[Any] = [
             {"owner": "x", "grants": []},
             {"grants": []},
             {},
             None,
             {"skipped": "not needed"},
-            {"unread": {"action": "GetObjectAcl", "code": "AccessDenied"}, "owner": "x", "grants": []},
+            {"unread": code, "owner": "x", "grants": []},
             {"unread": {"action": "GetObjectAcl"}},
-            {"skipped": "not needed", "unread": {"action": "GetObjectAcl", "code": "AccessDenied"}},
-        ],
-    )
-    async def test_it_has_no_other_acl(self, unread: dict[str, Any], acl: Any) -> None:
-        assert faults("object-line", {**unread, "acl": acl}) != []
+            {"skipped": "not needed", "unread": code},
+        ]
+        changes: list[dict[str, Any]] = [{"outcome": "audited"}, {"outcome": "vanished"}]
+        changes += [{"acl_state": "read"}, {"acl_state": "skipped"}, {"public_grant": False}, {"public": False}]
+        for change in [*changes, *({"acl": acl} for acl in acls)]:
+            assert faults("object-line", {**unread, **change}) != [], change
 
-    @pytest.mark.parametrize(
-        "flat", [{"acl_state": "read"}, {"acl_state": "skipped"}, {"public_grant": False}, {"public": False}]
-    )
-    async def test_its_flat_members_do_not_call_it_clean(self, unread: dict[str, Any], flat: dict[str, Any]) -> None:
-        assert faults("object-line", {**unread, **flat}) != []
-
-    async def test_its_acl_is_not_of_the_form_of_a_read_one(self, unread: dict[str, Any]) -> None:
+    def test_its_acl_is_not_of_the_form_of_a_read_one(self, unread: dict[str, Any]) -> None:
         schema = load("object-line")
         read, *missing = schema["properties"]["acl"]["oneOf"]
         for form, matches in ((read, False), (missing[0], True), (missing[1], False)):
             found = Draft202012Validator({**form, "$defs": schema["$defs"]}).is_valid(unread["acl"])
             assert found is matches
 
-    async def test_it_has_a_fact_in_the_list_of_unread_ones(self) -> None:
+    def test_it_has_a_fact_in_the_list_of_unread_ones(self) -> None:
         line: dict[str, Any] = {"key": "k", "version_id": None, "unread": [], "rules": []}
         assert faults("undecided-line", line) == ["$.unread: [] should be non-empty"]
 
@@ -208,26 +216,18 @@ class TestUnreadFacts:
         ]
 
 
-class TestMutations:
-    """The schemas notice a member that is missing, is new, or is of another type, in a real file and a real line."""
-
-    @pytest.fixture
-    async def result(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> Result:
-        return await audit(stub, tmp_path)
-
-    async def test_each_member_counts(self, result: Result) -> None:
-        read = {
-            name: json.loads((result.folder / f"{name}.json").read_bytes()) for name in ("bucket", "parts", "state")
-        }
-        values = {**read, "summary": result.summary, "object-line": result.line("plain/0000059.txt")}
-        for name, value in values.items():
-            assert faults(name, value) == []
-            assert faults(name, {**value, "other": 1}) != []
-            for member in value:
-                other = copy.deepcopy(value)
-                del other[member]
-                assert (faults(name, other) == []) is (name == "state" and member == "rollups"), (name, member)
-                assert faults(name, {**value, member: 0.5}) != [] or member == "seconds", (name, member)
+def test_each_member_of_a_real_file_and_line_counts(result: Result) -> None:
+    """The schemas notice a member that is missing, is new, or is of another type."""
+    read = {name: json.loads((result.folder / f"{name}.json").read_bytes()) for name in ("bucket", "parts", "state")}
+    values = {**read, "summary": result.summary, "object-line": result.line("plain/0000059.txt")}
+    for name, value in values.items():
+        assert faults(name, value) == []
+        assert faults(name, {**value, "other": 1}) != []
+        for member in value:
+            other = copy.deepcopy(value)
+            del other[member]
+            assert (faults(name, other) == []) is (name == "state" and member == "rollups"), (name, member)
+            assert faults(name, {**value, member: 0.5}) != [] or member == "seconds", (name, member)
 
 
 def policy(keys: str, bucket: str = BUCKET) -> dict[str, Any]:
@@ -237,9 +237,9 @@ def policy(keys: str, bucket: str = BUCKET) -> dict[str, Any]:
 
 class TestAnswersOfCommands:
     def test_diff_what_if_and_export(
-        self, stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self, nights: tuple[Result, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        first, second = asyncio.run(two_nights(stub, tmp_path, engine="direct"))
+        first, second = nights
         runs = [str(first.folder), str(second.folder)]
         assert main(["diff", *runs, "--format", "json"]) == 0
         valid("diff", json.loads(capsys.readouterr().out))
@@ -263,33 +263,27 @@ class TestAnswersOfCommands:
         valid("summary", judged)
         assert check_folder(Path(judged["out"]))["objects"] == second.coverage["listed"]
 
-    def test_fix_kit(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    def test_fix_kit_explain_plan_check_and_hash(
+        self, audited: tuple[StubServer, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        out = asyncio.run(audit(stub, tmp_path)).folder
-        main(["fix-kit", str(out), "--out", str(tmp_path / "kit"), "--format", "json"])
-        kit = json.loads(capsys.readouterr().out)
-        valid("fix-kit", kit)
-        assert kit["jobs"]
-
-    def test_explain_plan_check_and_hash(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        out = asyncio.run(audit(stub, tmp_path)).folder
-        samples.put("plain/odd\n", b"x", acl="public-read")
+        stub, out = audited[0], str(audited[1].folder)
+        stub.put(BUCKET, "plain/odd\n", b"x", acl="public-read")
         live = ["--endpoint-url", stub.url, "--format", "json"]
         for name, code, arguments in (
+            ("fix-kit", 4, ["fix-kit", out, "--out", str(tmp_path / "kit"), "--format", "json"]),
             ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/odd\n", *live]),
-            ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/0000059.txt", "--run", str(out), "--format", "json"]),
+            ("explanation", 0, ["explain", f"s3://{BUCKET}/plain/0000059.txt", "--run", out, "--format", "json"]),
             ("inventory", 0, ["inventory", f"s3://{BUCKET}", "--format", "json"]),
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--ranges", "4", "--out", str(tmp_path), *live]),
             ("plan", 0, ["plan", f"s3://{BUCKET}", "--listing", *live]),
-            ("check", 0, ["check", str(out), "--format", "json"]),
+            ("check", 0, ["check", out, "--format", "json"]),
             ("estimate", 0, ["estimate", f"s3://{BUCKET}", *live]),
             ("hash", 4, ["hash", f"s3://{BUCKET}", "--ledger", f"sqlite:{tmp_path / 'digests.db'}", *live]),
         ):
             assert main(arguments) == code, arguments
-            valid(name, json.loads(capsys.readouterr().out))
+            answer = json.loads(capsys.readouterr().out)
+            valid(name, answer)
+            assert name != "fix-kit" or answer["jobs"]
 
     def test_target_that_failed(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -333,15 +327,13 @@ class TestQueueAndFunctions:
         bodies = [encode(one) for one in pack(RUN, BUCKET, ("sha256", "md5"), [*tasks, event, *tasks * 3])]
         assert valid("queue-message", *map(json.loads, bodies)) > 1
 
-    @pytest.mark.parametrize("function", ["audit", "verify"])
-    def test_event_has_what_the_function_takes(self, function: str) -> None:
-        members = load(f"{function}-event")["oneOf"][0]["properties"]
-        lacking = {"all_buckets"} if function == "verify" else set()
-        assert members.keys() == (EVENT_TARGET - lacking) | event_settings(function)
+    def test_event_has_what_the_function_takes(self) -> None:
+        for function, lacking in (("audit", set()), ("verify", {"all_buckets"})):
+            members = load(f"{function}-event")["oneOf"][0]["properties"]
+            assert members.keys() == (EVENT_TARGET - lacking) | event_settings(function)
 
-    @pytest.mark.parametrize(
-        "event",
-        [
+    def test_event_is_valid_where_the_function_takes_it(self) -> None:
+        events: list[dict[str, Any]] = [
             {},
             {"bucket": BUCKET},
             {"all_buckets": True},
@@ -360,25 +352,22 @@ class TestQueueAndFunctions:
             {"bucket": BUCKET, "concurrency": 0},
             {"bucket": ""},
             {"source": "aws.s3", "detail-type": "Object Created"},
-        ],
-        ids=str,
-    )
-    def test_event_is_valid_where_the_function_takes_it(self, event: Mapping[str, Any]) -> None:
-        try:
-            read_event(event, {"AUDITOR_BUCKETS": BUCKET})
-            taken = True
-        except UsageError:
-            taken = False
-        assert (faults("audit-event", event) == []) is taken
+        ]
+        for event in events:
+            try:
+                read_event(event, {"AUDITOR_BUCKETS": BUCKET})
+                taken = True
+            except UsageError:
+                taken = False
+            assert (faults("audit-event", event) == []) is taken, event
 
-    @pytest.mark.parametrize("resume", [None, Resume(RUN, "key", "the deadline is near"), Resume(RUN, None, None)])
-    def test_handed_on_event(self, resume: Resume | None) -> None:
+    def test_handed_on_event(self) -> None:
         target = Target(BUCKET, "photos/", True, "photos/1", "photos/9")
-        valid("audit-event", next_event({"max_rate": 100, "only": "O01,O02"}, target, 0, resume))
+        for resume in (None, Resume(RUN, "key", "the deadline is near"), Resume(RUN, None, None)):
+            valid("audit-event", next_event({"max_rate": 100, "only": "O01,O02"}, target, 0, resume))
 
-    async def test_answers(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-        summary = (await audit(stub, tmp_path)).summary
-        valid("audit-result", {"runs": [summary]}, {"runs": [], "left": ["run X is complete"]})
+    def test_answers(self, result: Result) -> None:
+        valid("audit-result", {"runs": [result.summary]}, {"runs": [], "left": ["run X is complete"]})
         valid("hashing-result", {"batchItemFailures": [{"itemIdentifier": "1"}]}, {"batchItemFailures": []})
         valid("renew-result", {"batchItemFailures": [{"itemIdentifier": "1"}]}, {"batchItemFailures": []})
-        assert faults("audit-result", {"runs": [{**summary, "verdicts": {}}]}) != []
+        assert faults("audit-result", {"runs": [{**result.summary, "verdicts": {}}]}) != []

@@ -45,18 +45,13 @@ def called(name: str) -> set[str]:
     return targets("\n".join(step.get("run", "") for step in steps(name)))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_an_action_is_pinned_by_its_commit_and_says_its_release(path: Any) -> None:
-    text = path.read_text(encoding="utf-8")
-    uses = [(used, said) for used, said in _USES.findall(text) if not used.startswith("./")]
+def test_an_action_is_pinned_by_its_commit_says_its_release_and_is_the_same_everywhere() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
     assert len(_USES.findall(text)) == text.count("uses:")
+    uses = {(used, said) for used, said in _USES.findall(text) if not used.startswith("./")}
     assert [used for used, _ in uses if not _PINNED.fullmatch(used)] == []
     assert [used for used, said in uses if not re.fullmatch(r"v\d+\.\d+\.\d+", said)] == []
-
-
-def test_an_action_is_the_same_release_everywhere() -> None:
-    found = {pair for path in FILES for pair in _USES.findall(path.read_text(encoding="utf-8")) if pair[1]}
-    names = [used.partition("@")[0] for used, _ in found]
+    names = [used.partition("@")[0] for used, _ in uses]
     assert len(names) == len(set(names)) > 3
 
 
