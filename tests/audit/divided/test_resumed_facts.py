@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,35 +35,30 @@ async def killed_after(divided: Divided, ranges: int) -> list[str]:
     return ids[ranges:]
 
 
+CHANGES: Final[dict[str, dict[str, Any]]] = {
+    "(public_access_block)": {"public_access_block": None},
+    "(ownership)": {"ownership": "BucketOwnerPreferred"},
+    "(policy)": {"policy": '{"Version":"2012-10-17","Statement":[]}'},
+}
+
+
 async def test_a_run_whose_bucket_was_opened_meanwhile_does_not_call_its_objects_masked(
     stub: StubServer, opened: StubBucket, tmp_path: Path
 ) -> None:
     divided = Divided(stub, tmp_path, only=("O02",))
     await killed_after(divided, 1)
-    opened.public_access_block = None
-    with pytest.raises(RunChanged, match=r"\(public_access_block\).*start a new run"):
+    for words, change in CHANGES.items():
+        for member, value in change.items():
+            before = getattr(opened, member)
+            setattr(opened, member, value)
+            with pytest.raises(RunChanged, match=f"{re.escape(words)}.*start a new run"):
+                await divided.begin(RANGES, divided.run_id)
+            setattr(opened, member, before)
+    opened.odd["GetBucketOwnershipControls"] = Odd.DENIED
+    with pytest.raises(RunChanged, match="ownership"):
         await divided.begin(RANGES, divided.run_id)
-    opened.public_access_block = HIDDEN
+    opened.odd.clear()
     await divided.begin(RANGES, divided.run_id)
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"ownership": "BucketOwnerPreferred"}, "ownership"),
-        ({"policy": '{"Version":"2012-10-17","Statement":[]}'}, "policy"),
-        ({"odd": {"GetBucketOwnershipControls": Odd.DENIED}}, "ownership"),
-    ],
-)
-async def test_each_setting_counts_and_one_that_is_refused_now_too(
-    stub: StubServer, opened: StubBucket, tmp_path: Path, change: dict[str, Any], name: str
-) -> None:
-    divided = Divided(stub, tmp_path, only=("O02",))
-    await killed_after(divided, 1)
-    for member, value in change.items():
-        setattr(opened, member, value)
-    with pytest.raises(RunChanged, match=name):
-        await divided.begin(RANGES, divided.run_id)
 
 
 async def test_a_setting_that_was_not_read_then_ends_no_run(

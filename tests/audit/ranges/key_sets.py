@@ -1,4 +1,4 @@
-"""Sets of keys as buckets have them, each with its own way to be uneven."""
+"""Sets of keys as buckets have them, each with its own way to be uneven or to mislead an estimate."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 from uuid import UUID
 
-from tests.audit.ranges.hard_sets import HARD_SETS
-
 Make = Callable[[random.Random, int], Iterator[str]]
 
 
 def _uuids(chance: random.Random, number: int) -> Iterator[str]:
     return (str(UUID(int=chance.getrandbits(128))) for _ in range(number))
-
-
-def _numbers(chance: random.Random, number: int) -> Iterator[str]:
-    return (f"data/{at:09}.bin" for at in range(number))
 
 
 def _dates(chance: random.Random, number: int) -> Iterator[str]:
@@ -51,15 +45,6 @@ def _long(chance: random.Random, number: int) -> Iterator[str]:
     return (f"{'x' * 700}/{'customer-' * 20}{chance.randrange(10**9):09}/a" for _ in range(number))
 
 
-def _two_long(chance: random.Random, number: int) -> Iterator[str]:
-    return (f"{'x' * 400 if at % 2 else 'y' * 500}{chance.randrange(10**9):09}" for at in range(number))
-
-
-def _users(chance: random.Random, number: int) -> Iterator[str]:
-    """Half of the keys are those of a few users."""
-    return (f"user-{min(9999, int(1 / (chance.random() + 1e-4)))}/{chance.randrange(16**9):09x}" for _ in range(number))
-
-
 def _mixed(chance: random.Random, number: int) -> Iterator[str]:
     for at in range(number):
         yield (
@@ -74,21 +59,87 @@ def _tail(chance: random.Random, number: int) -> Iterator[str]:
     return (f"a/{at:05}" if at < number // 50 else f"zz/z/{chance.randrange(10**10):010}" for at in range(number))
 
 
+def _hidden(depth: int) -> Make:
+    """A third of the keys lie below one prefix. It begins with `depth` hexadecimal digits, as the flat keys do."""
+
+    def make(chance: random.Random, number: int) -> Iterator[str]:
+        prefix = "bac45d0"[:depth] + "kept/"
+        for at in range(number):
+            yield f"{chance.randrange(16**10):010x}" if at % 3 else f"{prefix}{chance.randrange(10**9):09}.gz"
+
+    return make
+
+
+def _halves(chance: random.Random, number: int) -> Iterator[str]:
+    """Each prefix has half as many keys as the one before."""
+    for _ in range(number):
+        folder = min(20, int.bit_length(chance.getrandbits(24) | 1))
+        yield f"tenant-{24 - folder:02}/{chance.randrange(10**9):09}"
+
+
+def _long_heads(chance: random.Random, number: int) -> Iterator[str]:
+    """Keys of 1,024 bytes. All but the last 25 bytes or so are those of one of three keys."""
+    heads = ["\u00e9" * 450 + "/" + "h" * 98, "\u00e9" * 449 + "zz/" + "h" * 98, "\u00e9" * 100 + "q" * 799]
+    return (f"{heads[at % 3]}{chance.randrange(10**20):020}" for at in range(number))
+
+
+def _one_folder(chance: random.Random, number: int) -> Iterator[str]:
+    """A thousand folders with one key each, but for one that has all others."""
+    for at in range(number):
+        yield f"site/{at:04}/index" if at < 1000 else f"site/0617/{chance.randrange(10**10):010}"
+
+
+def _controls(chance: random.Random, number: int) -> Iterator[str]:
+    letters = "\x01\t\n\r\x1b\x7f\x80 aZ\ud7ff\ue000\ufffd\uffff\U00010000\U0001f600\U0010fffd"
+    return ("".join(chance.choice(letters) for _ in range(chance.randrange(4, 12))) for _ in range(number))
+
+
+def _escapes(chance: random.Random, number: int) -> Iterator[str]:
+    parts = ("%2F", "%", "%25", "+", "&amp;", "?x=", "#", "%C3%A9", " ")
+    for at in range(number):
+        yield "".join(chance.choice(parts) for _ in range(chance.randrange(1, 9))) + str(at)
+
+
+def _chains(chance: random.Random, number: int) -> Iterator[str]:
+    """Each key but the shortest ones begins with another key."""
+    for at in range(number):
+        yield f"{at // 40:06}" + "ab" * (at % 40)
+
+
+def _years(chance: random.Random, number: int) -> Iterator[str]:
+    """Nearly all keys are of one hour of nine years of folders."""
+    for at in range(number):
+        year, month, day, hour = (
+            (chance.randrange(2017, 2026), chance.randrange(1, 13), chance.randrange(1, 29), chance.randrange(24))
+            if at % 10 == 0
+            else (2023, 7, 14, 9)
+        )
+        yield f"raw/year={year}/month={month:02}/day={day:02}/hour={hour:02}/{chance.randrange(16**8):08x}.parquet"
+
+
 SETS: Final[dict[str, Make]] = {
     "uuids": _uuids,
-    "numbers": _numbers,
     "dates": _dates,
     "deep folders": _deep,
     "one giant prefix": _giant,
     "unicode": _unicode,
     "long shared prefix": _long,
-    "two long prefixes": _two_long,
-    "users": _users,
     "mixed": _mixed,
     "the last prefix": _tail,
+    "hidden at depth 1": _hidden(1),
+    "hidden at depth 3": _hidden(3),
+    "hidden at depth 5": _hidden(5),
+    "halves": _halves,
+    "long heads": _long_heads,
+    "one of a thousand folders": _one_folder,
+    "control characters": _controls,
+    "percent escapes": _escapes,
+    "keys that begin keys": _chains,
+    "one hour of years": _years,
 }
+"""By name, what makes about so many keys by chance. No set has the character U+10FFFF."""
 
 
 def keys_of_set(name: str, number: int) -> list[str]:
     """Return about so many different keys in order, the same ones each time."""
-    return sorted(set((SETS | HARD_SETS)[name](random.Random(name), number)))
+    return sorted(set(SETS[name](random.Random(name), number)))
