@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.paths import ROOT
 
-SMALL: Final = 60_000
-LARGE: Final = 400_000
+SMALL: Final = 40_000
+LARGE: Final = 240_000
 RUN_MIB: Final = 48 * 3
 """What one run of the external sort may take, with the garbage of its making: it is bounded, whatever the report."""
 

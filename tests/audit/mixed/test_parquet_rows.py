@@ -36,18 +36,11 @@ def written(folder: Path, key: str = "k", modified: str = "m") -> Path:
     return path
 
 
-@pytest.mark.parametrize("key", ["k", "encode(k)"])
-@pytest.mark.parametrize("modified", ["m", "m::TIMESTAMPTZ", "epoch_ms(m)", "strftime(m, '%Y-%m-%dT%H:%M:%S.%gZ')"])
-def test_types_of_columns_do_not_matter(tmp_path: Path, key: str, modified: str) -> None:
-    assert list(parquet_rows(written(tmp_path, key, modified), COLUMNS, "a.parquet")) == [CELLS]
-
-
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_zone_of_the_machine_does_not_matter(tmp_path: Path, zone: str) -> None:
-    path = written(tmp_path, modified="m::TIMESTAMPTZ")
-    program = [sys.executable, "-c", READ, str(path), *COLUMNS]
-    printed = subprocess.run(program, env={"TZ": zone}, capture_output=True, check=True, text=True).stdout
-    assert printed == f"{[CELLS]!a}\n"
+def test_types_of_columns_do_not_matter(tmp_path: Path) -> None:
+    for key in ("k", "encode(k)"):
+        for modified in ("m", "m::TIMESTAMPTZ", "epoch_ms(m)", "strftime(m, '%Y-%m-%dT%H:%M:%S.%gZ')"):
+            path = written(tmp_path, key, modified)
+            assert list(parquet_rows(path, COLUMNS, "a.parquet")) == [CELLS], (key, modified)
 
 
 def test_file_that_takes_too_much_memory_is_not_called_damaged(tmp_path: Path) -> None:
@@ -56,13 +49,13 @@ def test_file_that_takes_too_much_memory_is_not_called_damaged(tmp_path: Path) -
         list(parquet_rows(path, COLUMNS, "a.parquet", memory="8MiB"))
 
 
-def test_nothing_is_written_but_below_the_directory_for_temporary_files(tmp_path: Path) -> None:
+def test_zone_and_folders_of_the_machine_do_not_matter(tmp_path: Path) -> None:
     """As in a function: no home, and a working directory that nobody may write to."""
-    path, temporary, working = written(tmp_path), tmp_path / "tmp", tmp_path / "task"
+    path, temporary, working = written(tmp_path, modified="m::TIMESTAMPTZ"), tmp_path / "tmp", tmp_path / "task"
     temporary.mkdir()
     working.mkdir(mode=0o500)
     program = [sys.executable, "-c", READ, str(path), *COLUMNS]
-    environ = {"TMPDIR": str(temporary), "HOME": "/nonexistent"}
+    environ = {"TMPDIR": str(temporary), "HOME": "/nonexistent", "TZ": "America/New_York"}
     done = subprocess.run(program, env=environ, cwd=working, capture_output=True, check=True, text=True)
     assert done.stdout == f"{[CELLS]!a}\n"
     assert list(working.iterdir()) == []
@@ -89,41 +82,35 @@ def test_the_file_alone_can_be_read_and_nothing_is_loaded(tmp_path: Path) -> Non
                 connection.execute(statement)
 
 
-@pytest.mark.parametrize(("key", "modified"), [("'\\xFF'::BLOB", "m"), ("k", "'tonight'"), ("k", str(2**63 - 1))])
-def test_cell_that_is_none_condemns_the_report(tmp_path: Path, key: str, modified: str) -> None:
-    with pytest.raises(InventoryError, match=r"^a.parquet is not Parquet .*, so the report is damaged$"):
-        list(parquet_rows(written(tmp_path, key, modified), COLUMNS, "a.parquet"))
+def test_cell_that_is_none_condemns_the_report(tmp_path: Path) -> None:
+    for key, modified in (("'\\xFF'::BLOB", "m"), ("k", "'tonight'"), ("k", str(2**63 - 1))):
+        with pytest.raises(InventoryError, match=r"^a.parquet is not Parquet .*, so the report is damaged$"):
+            list(parquet_rows(written(tmp_path, key, modified), COLUMNS, "a.parquet"))
+    for value in ("[" * 100 + "1" + "]" * 100, "{'a': 1}", "MAP {'a': 1}"):
+        with pytest.raises(InventoryError, match=r"^a.parquet has lists in the column Key, so the report is damaged$"):
+            list(parquet_rows(written(tmp_path, key=value), COLUMNS, "a.parquet"))
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: b"",
-        lambda data: data[: len(data) // 2],
-        lambda data: data[:-4] + b"XXXX",
-        lambda data: data[:-8] + b"\xff\xff\xff\xffPAR1",
-        lambda data: data[:-8] + b"\0\0\0\0PAR1",
-        lambda data: b"PARE" + data[4:-4] + b"PARE",
-        lambda data: b"<html>" * 500,
-    ],
-    ids=["empty", "truncated", "wrong magic", "footer beyond the file", "no footer", "encrypted", "a page"],
-)
-def test_damaged_file_is_told_by_its_own_name_alone(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    path = written(tmp_path)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InventoryError) as caught:
-        list(parquet_rows(path, COLUMNS, "s3://reports/a.parquet"))
-    said = str(caught.value)
-    assert said.startswith("s3://reports/a.parquet is not Parquet (")
-    assert said.endswith("), so the report is damaged")
-    assert str(tmp_path) not in said
-    assert "LINE" not in said
+DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[: len(data) // 2],
+    "wrong magic": lambda data: data[:-4] + b"XXXX",
+    "footer beyond the file": lambda data: data[:-8] + b"\xff\xff\xff\xffPAR1",
+    "no footer": lambda data: data[:-8] + b"\0\0\0\0PAR1",
+    "encrypted": lambda data: b"PARE" + data[4:-4] + b"PARE",
+    "a page": lambda data: b"<html>" * 500,
+}
 
 
-@pytest.mark.parametrize(
-    "value", ["[" * 100 + "1" + "]" * 100, "{'a': 1}", "MAP {'a': 1}"], ids=["lists", "struct", "map"]
-)
-def test_column_of_nested_values_is_not_read(tmp_path: Path, value: str) -> None:
-    path = written(tmp_path, key=value)
-    with pytest.raises(InventoryError, match=r"^a.parquet has lists in the column Key, so the report is damaged$"):
-        list(parquet_rows(path, COLUMNS, "a.parquet"))
+def test_damaged_file_is_told_by_its_own_name_alone(tmp_path: Path) -> None:
+    whole = written(tmp_path).read_bytes()
+    for name, damage in DAMAGES.items():
+        path = tmp_path / "a.parquet"
+        path.write_bytes(damage(whole))
+        with pytest.raises(InventoryError) as caught:
+            list(parquet_rows(path, COLUMNS, "s3://reports/a.parquet"))
+        said = str(caught.value)
+        assert said.startswith("s3://reports/a.parquet is not Parquet ("), name
+        assert said.endswith("), so the report is damaged"), name
+        assert str(tmp_path) not in said, name
+        assert "LINE" not in said, name

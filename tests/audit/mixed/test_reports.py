@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.mixed.reports import ReportTimes, load_newest, manifests_at
+from auditor.audit.mixed.reports import load_newest, manifests_at
 from auditor.audit.mixed.sorted_rows import SortedRows
 from auditor.errors import InventoryError, RunStopped, UsageError
 from auditor.model.object import ObjectRef
@@ -22,7 +23,6 @@ from auditor.s3.inventory.fields import CSV, PARQUET
 from auditor.s3.inventory.lookup import Match
 from auditor.s3.inventory.place import InventoryPlace
 from tests.support.inventory_reports import (
-    ALL,
     CURRENT,
     FORMS,
     WrittenReport,
@@ -61,22 +61,17 @@ def write(folder: Path, **options: Any) -> WrittenReport:
     return write_report(into(folder), plain_rows(BUCKET, KEYS), bucket=BUCKET, **options)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("files", [1, 3])
-def test_every_row_of_a_report_is_found(tmp_path: Path, form: str, files: int) -> None:
-    write(tmp_path, form=form, files=files)
-    loaded = load(tmp_path)
-    assert loaded.origin.created == "2026-03-04T01:02:00Z"
-    assert found_in(loaded) == len(KEYS)
-
-
-@pytest.mark.parametrize(
-    "place",
-    ["inventory", "inventory/audited", "inventory/audited/auditor", "inventory/audited/auditor/2026-03-04T01-02Z", ""],
-)
-def test_place_may_be_any_folder_above_the_report(tmp_path: Path, place: str) -> None:
-    report = write(tmp_path)
-    assert manifests_at(LocalStore(tmp_path), InventoryPlace("reports", place), BUCKET) == [report.manifest]
+def test_every_row_of_a_report_is_found_wherever_its_place_is_named(tmp_path: Path) -> None:
+    for form in FORMS:
+        for files in (1, 3):
+            report = write(tmp_path / form / f"{files}", form=form, files=files)
+            loaded = load(tmp_path / form / f"{files}")
+            assert loaded.origin.created == "2026-03-04T01:02:00Z"
+            assert found_in(loaded) == len(KEYS), (form, files)
+    folder = "inventory/audited/auditor/2026-03-04T01-02Z"
+    for place in (folder, *(str(above) for above in Path(folder).parents)):
+        found = manifests_at(LocalStore(tmp_path / "CSV" / "1"), InventoryPlace("reports", place.strip(".")), BUCKET)
+        assert found == [report.manifest], place
 
 
 def test_newest_report_is_taken_of_any_configuration(tmp_path: Path) -> None:
@@ -143,32 +138,34 @@ DAMAGES: Final[dict[str, tuple[Change, str]]] = {
 }
 
 
-@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
-def test_report_that_names_its_bucket_by_an_arn_is_read_in_every_partition(tmp_path: Path, partition: str) -> None:
+OF_DATA: Final = ("no data", "cut data", "cut and declared", "other data")
+
+
+def test_report_that_names_its_bucket_by_an_arn_is_read_in_every_partition(tmp_path: Path) -> None:
     written = write(tmp_path)
-    rewrite(tmp_path, written, sourceBucket=f"arn:{partition}:s3:::{BUCKET}")
-    loaded = load(tmp_path)
-    assert loaded.origin.refused == ()
-    assert found_in(loaded) == len(KEYS)
+    for partition in ("aws", "aws-cn", "aws-us-gov"):
+        rewrite(tmp_path, written, sourceBucket=f"arn:{partition}:s3:::{BUCKET}")
+        loaded = load(tmp_path)
+        assert loaded.origin.refused == ()
+        assert found_in(loaded) == len(KEYS)
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("form", FORMS)
-def test_damaged_report_is_refused_and_the_older_one_is_used(tmp_path: Path, name: str, form: str) -> None:
-    change, sentence = DAMAGES[name]
-    write(tmp_path, created=OLDER, form=form)
-    change(tmp_path, write(tmp_path, form=form))
-    loaded = load(tmp_path)
-    assert loaded.origin.created == "2026-03-03T01:02:00Z"
-    assert len(loaded.origin.refused) == 1
-    with pytest.raises(InventoryError, match=sentence):
-        raise InventoryError(loaded.origin.refused[0])
-    assert found_in(loaded) == len(KEYS)
+def test_damaged_report_is_refused_and_the_older_one_is_used(tmp_path: Path) -> None:
+    for form, name in (*(("CSV", name) for name in DAMAGES), *(("Parquet", name) for name in OF_DATA)):
+        change, sentence = DAMAGES[name]
+        folder = tmp_path / f"{form} {name}"
+        write(folder, created=OLDER, form=form)
+        change(folder, write(folder, form=form))
+        with load(folder) as loaded:
+            assert loaded.origin.created == "2026-03-03T01:02:00Z", (form, name)
+            (refused,) = loaded.origin.refused
+            assert re.search(sentence, refused), (form, name)
+            loaded.lookup.facts_of_page([ref(key) for key in KEYS])
+            assert loaded.lookup.matches[Match.FOUND] == len(KEYS), (form, name)
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_without_an_older_report_the_audit_does_not_begin(tmp_path: Path, name: str) -> None:
-    change, sentence = DAMAGES[name]
+def test_without_an_older_report_the_audit_does_not_begin(tmp_path: Path) -> None:
+    change, sentence = DAMAGES["cut data"]
     change(tmp_path, write(tmp_path))
     with pytest.raises(InventoryError, match=sentence) as caught:
         load(tmp_path)
@@ -181,44 +178,18 @@ def test_no_report_at_all_is_one_sentence(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("columns", "target", "sentence"),
-    [
+def test_report_that_lacks_columns_is_refused(tmp_path: Path) -> None:
+    versions = Target(BUCKET, versions=True)
+    columns: Any
+    for columns, target, sentence in (
         ([one for one in CURRENT if one != "ETag"], TARGET, "to a report without ETag: add this field"),
         (("Bucket", "Key", "Size", "LastModifiedDate", "ETag"), TARGET, "to a report without facts"),
-        (CURRENT, Target(BUCKET, versions=True), "on current versions only: set IncludedObjectVersions to All"),
-    ],
-)
-@pytest.mark.parametrize("form", FORMS)
-def test_report_that_lacks_columns_is_refused(
-    tmp_path: Path, columns: Any, target: Target, sentence: str, form: str
-) -> None:
-    write(tmp_path, columns=columns, form=form)
-    with pytest.raises(InventoryError, match=sentence):
-        load(tmp_path, target)
-
-
-def test_report_on_versions_serves_an_audit_of_current_objects(tmp_path: Path) -> None:
-    write(tmp_path, columns=ALL)
-    assert found_in(load(tmp_path)) == len(KEYS)
-
-
-def test_report_that_is_too_old_is_refused(tmp_path: Path) -> None:
-    write(tmp_path)
-    with load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:02:00Z")):
-        pass
-    with pytest.raises(
-        InventoryError, match="is from 2026-03-04T01:02:00Z, and no fact may be older than 2026-03-04T01:03"
+        (CURRENT, versions, "on current versions only: set IncludedObjectVersions to All"),
     ):
-        load(tmp_path, times=ReportTimes(oldest="2026-03-04T01:03:00Z"))
-
-
-def test_report_of_the_future_is_refused(tmp_path: Path) -> None:
-    write(tmp_path)
-    with load(tmp_path, times=ReportTimes(newest="2026-03-04T01:02:00Z")):
-        pass
-    with pytest.raises(InventoryError, match="is from 2026-03-04T01:02:00Z, which is in the future"):
-        load(tmp_path, times=ReportTimes(newest="2026-03-04T01:01:59Z"))
+        for form in FORMS:
+            write(tmp_path, columns=columns, form=form)
+            with pytest.raises(InventoryError, match=sentence):
+                load(tmp_path, target)
 
 
 def test_time_of_the_facts_is_the_earlier_of_the_two(tmp_path: Path) -> None:
@@ -227,12 +198,12 @@ def test_time_of_the_facts_is_the_earlier_of_the_two(tmp_path: Path) -> None:
         assert loaded.origin.created == "2026-03-04T01:02:00Z"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_row_of_another_bucket_condemns_the_report(tmp_path: Path, form: str) -> None:
+def test_row_of_another_bucket_condemns_the_report(tmp_path: Path) -> None:
     rows = [*plain_rows(BUCKET, KEYS), *plain_rows("other", ["k"])]
-    write_report(into(tmp_path), rows, bucket=BUCKET, form=form)
-    with pytest.raises(InventoryError, match="belongs to another bucket, so the report is damaged"):
-        load(tmp_path)
+    for form in FORMS:
+        write_report(into(tmp_path / form), rows, bucket=BUCKET, form=form)
+        with pytest.raises(InventoryError, match="belongs to another bucket, so the report is damaged"):
+            load(tmp_path / form)
 
 
 def test_rows_outside_the_prefix_are_left_out(tmp_path: Path) -> None:
