@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
+from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -30,20 +34,8 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
 from tests.support.servers.world import STRANGER, Odd, StubBucket
 
-OPEN = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Sid": "Open",
-                "Effect": "Allow",
-                "Principal": "*",
-                "Action": "s3:GetObject",
-                "Resource": f"arn:aws:s3:::{BUCKET}/k01*",
-            }
-        ],
-    }
-)
+STATEMENT = {"Sid": "Open", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
+OPEN = json.dumps({"Version": "2012-10-17", "Statement": [{**STATEMENT, "Resource": f"arn:aws:s3:::{BUCKET}/k01*"}]})
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -52,11 +44,28 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in sorted(parts)}
 
 
-def judged_again(result: Result, *arguments: str) -> Result:
-    """Judge the run again by the command line, without a network, and check the sums of the new run."""
-    done = offline("judge", result.folder, "--format", "json", *arguments)
-    assert done.returncode in (0, 3, 4), done.stderr
-    return check(read_back(json.loads(done.stdout)))
+def command(*arguments: str | Path) -> tuple[int, str, str]:
+    """Run a command of the auditor. Return its exit code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(list(map(str, arguments)))
+    return code, out.getvalue(), err.getvalue()
+
+
+def audited(stub: StubServer, out: Path, **settings: Any) -> Result:
+    return asyncio.run(audit(stub, out, **settings))
+
+
+async def hashed(stub: StubServer, out: Path) -> Result:
+    async with open_ledger(f"sqlite:{out / 'ledger.db'}") as opened:
+        return await audit(stub, out / "runs", ledger=opened, hash=True)
+
+
+def judged_again(result: Result, *arguments: str | Path) -> Result:
+    """Judge the run again, and check the sums of the new run."""
+    code, out, err = command("judge", result.folder, "--format", "json", *arguments)
+    assert code in (0, 3, 4), err
+    return check(read_back(json.loads(out)))
 
 
 def check_same(before: Result, again: Result) -> None:
@@ -80,71 +89,65 @@ def check_same(before: Result, again: Result) -> None:
 @pytest.fixture
 def samples(stub: StubServer) -> StubBucket:
     """Objects of all kinds with all odd keys, and calls that are denied."""
-    stub.world.buckets[BUCKET] = bucket = sample_bucket(120)
+    stub.world.buckets[BUCKET] = bucket = sample_bucket(100)
     return bucket
 
 
 @pytest.fixture
 def plain(bucket: StubBucket) -> StubBucket:
-    for number in range(40):
+    for number in range(30):
         bucket.put(f"k{number:03}", b"x", owner=STRANGER if number % 5 == 0 else bucket.owner, metadata={"team": "x"})
     return bucket
 
 
-async def test_all_kinds_of_objects_and_denied_calls(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path, part_lines=20)
+def test_all_kinds_of_objects_and_denied_calls(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path, part_lines=20)
     assert result.coverage["undecided"]
     stub.forget()
-    check_same(result, judged_again(result))
+    done = offline("judge", result.folder, "--format", "json")
+    check_same(result, check(read_back(json.loads(done.stdout))))
     assert stub.calls == []
-    done = offline("check", result.folder)
-    assert (done.returncode, ": whole; " in done.stdout) == (0, True), done
-    answer = json.loads(offline("check", result.folder, "--format", "json").stdout)
+    code, out, _ = command("check", result.folder)
+    assert (code, ": whole; " in out) == (0, True), out
+    answer = json.loads(command("check", result.folder, "--format", "json")[1])
     assert (answer["whole"], answer["faults"]) == (True, [])
     assert answer["lines"] == len(result.objects) + len(result.findings) + len(result.undecided)
     (result.folder / "report.html").unlink()
-    done = offline("check", result.folder)
-    assert (done.returncode, "fault: report.html is gone" in done.stdout) == (1, True), done
+    code, out, _ = command("check", result.folder)
+    assert (code, "fault: report.html is gone" in out) == (1, True), out
 
 
-async def test_values_of_metadata_that_are_kept(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path, keep_metadata=True, rules={"M01": {"required": ["project"]}})
-    assert result.summary["rules"]["M01"] == 40
-    check_same(result, judged_again(result))
-
-
-async def test_versions(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    bucket.versioning = "Enabled"
+def test_versions_and_values_of_metadata(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    plain.versioning = "Enabled"
     for number in range(12):
-        for acl in ("private", "public-read"):
-            bucket.put(f"k{number:03}", acl.encode(), acl=acl)
-    bucket.policy = OPEN
-    result = await audit(stub, tmp_path, versions=True, part_lines=5)
+        plain.put(f"k{number:03}", b"new", acl="public-read", metadata={"team": "x"})
+    plain.policy = OPEN
+    rules = {"M01": {"required": ["project"]}}
+    result = audited(stub, tmp_path, versions=True, part_lines=5, keep_metadata=True, rules=rules)
     assert {line["latest"] for line in result.objects} == {True, False}
+    assert result.summary["rules"]["M01"] == 42
     check_same(result, judged_again(result))
 
 
-async def test_facts_of_the_bucket_that_were_not_read(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+def test_facts_of_the_bucket_that_were_not_read(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     for operation in ("GetBucketPolicy", "GetBucketAcl", "GetPublicAccessBlock"):
         plain.odd[operation] = Odd.DENIED
-    result = await audit(stub, tmp_path)
-    assert result.summary["verdicts"]["unknown"] == 32
+    result = audited(stub, tmp_path)
+    assert result.summary["verdicts"]["unknown"] == 24
     check_same(result, judged_again(result))
 
 
-async def test_an_empty_bucket(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path)
-    assert result.coverage["listed"] == 0
+def test_an_empty_bucket(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path)
+    assert (result.coverage["listed"], result.summary["complete"]) == (0, True)
     check_same(result, judged_again(result))
 
 
-async def test_each_part_is_judged_by_the_facts_of_its_process(
-    stub: StubServer, plain: StubBucket, tmp_path: Path
-) -> None:
+def test_each_part_is_judged_by_the_facts_of_its_process(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     """The policy is opened while the run is interrupted."""
-    first = await audit(stub, tmp_path, max_calls=60)
+    first = audited(stub, tmp_path, max_calls=50)
     plain.policy = OPEN
-    result = await audit(stub, tmp_path, resume=first.summary["run"])
+    result = audited(stub, tmp_path, resume=first.summary["run"])
     assert result.summary["complete"]
     read = json.loads((result.folder / "bucket.json").read_text())["read"]
     assert [one["facts"]["policy"] for one in read] == ["", OPEN]
@@ -154,8 +157,8 @@ async def test_each_part_is_judged_by_the_facts_of_its_process(
     assert any("policy" in words and "changed while" in words for words in again.summary["not_looked_at"])
 
 
-async def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path, max_calls=60)
+def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path, max_calls=50)
     again = judged_again(result)
     check_same(result, again)
     assert again.code == 4
@@ -163,9 +166,9 @@ async def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp
 
 
 @pytest.mark.slow
-async def test_another_configuration(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+def test_another_configuration(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     plain.policy = OPEN
-    result = await audit(stub, tmp_path)
+    result = audited(stub, tmp_path)
     shared = result.summary["verdicts"]["shared"]
     assert shared
     again = judged_again(result, "--trust", STRANGER, "--ignore", "K01,O09")
@@ -174,25 +177,23 @@ async def test_another_configuration(stub: StubServer, plain: StubBucket, tmp_pa
     config = tmp_path / "other.toml"
     config.write_text(f'trusted = ["{STRANGER}"]\nonly = ["M01"]\n[rules.M01]\nrequired = ["project"]\n')
     other = judged_again(result, "--config", str(config))
-    assert other.summary["rules"] == {"M01": 40}
+    assert other.summary["rules"] == {"M01": 30}
     check_same(again, judged_again(again))  # a run that was judged again is a run like others
 
 
-async def test_a_rule_that_the_run_did_not_ask_the_facts_for_is_undecided(
+def test_a_rule_that_the_run_did_not_ask_the_facts_for_is_undecided(
     stub: StubServer, plain: StubBucket, tmp_path: Path
 ) -> None:
-    result = await audit(stub, tmp_path, level="exposure")
+    result = audited(stub, tmp_path, level="exposure")
     again = judged_again(result, "--level", "metadata")
     undecided = {(item["rule"], item["action"], item["code"]) for item in again.summary["rules_undecided"]}
     assert ("E01", "HeadObject", "NotStored") in undecided
     assert again.code == 4
 
 
-async def test_the_ledger_is_not_asked_again(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+def test_the_ledger_is_not_asked_again(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     """The finding that digests differ stays, because the run folder has no digests."""
-    ledger = f"sqlite:{tmp_path / 'ledger.db'}"
-    async with open_ledger(ledger) as opened:
-        result = await audit(stub, tmp_path / "runs", ledger=opened, hash=True)
+    result = asyncio.run(hashed(stub, tmp_path))
     folder = result.folder / "findings" / "part-00000-00000.jsonl.gz"
     finding = {
         **result.findings[-1],
@@ -211,43 +212,25 @@ async def test_the_ledger_is_not_asked_again(stub: StubServer, plain: StubBucket
     again = judged_again(result)
     assert [line["message"] for line in again.findings if line["rule"] == "I03"] == ["the digests differ"]
     assert again.line("k001")["rules"] == ["I03"]
-    assert any("I03 keeps its result on 40 objects" in words for words in again.summary["not_looked_at"])
+    assert any("I03 keeps its result on 30 objects" in words for words in again.summary["not_looked_at"])
     assert again.summary["hashing"] == result.summary["hashing"]
 
 
-async def test_a_run_that_hashed_and_lost_its_checkpoint(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    ledger = f"sqlite:{tmp_path / 'ledger.db'}"
-    async with open_ledger(ledger) as opened:
-        result = await audit(stub, tmp_path / "runs", ledger=opened, hash=True)
-    assert result.summary["hashing"]["hashed_now"] == 40
+def test_a_run_that_hashed_and_lost_its_checkpoint(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    result = asyncio.run(hashed(stub, tmp_path))
+    assert result.summary["hashing"]["hashed_now"] == 30
     (result.folder / "state.json").unlink()
     again = judged_again(result)
     assert bytes_of(again.folder) == bytes_of(result.folder)
     assert (again.summary["hashing"], again.coverage) == (result.summary["hashing"], result.coverage)
     summary = result.folder / "summary.json"
-    summary.write_text(summary.read_text().replace('"hashed_now": 40', '"hashed_now": 39'))
-    done = offline("judge", result.folder)
-    assert (done.returncode, "are not those of its objects: audit again" in done.stderr) == (1, True), done.stderr
+    summary.write_text(summary.read_text().replace('"hashed_now": 30', '"hashed_now": 29'))
+    code, _, err = command("judge", result.folder)
+    assert (code, "are not those of its objects: audit again" in err) == (1, True), err
 
 
-@pytest.mark.parametrize("rules", ["M01", {"M01": {}}, {"M01": "team"}, {"M01": {"required": "team"}}, {}, None])
-async def test_options_of_rules_that_are_damaged(
-    stub: StubServer, plain: StubBucket, tmp_path: Path, rules: object
-) -> None:
-    result = await audit(stub, tmp_path, rules={"M01": {"required": ["project"]}})
-    file = result.folder / "bucket.json"
-    document = json.loads(file.read_text())
-    document["configuration"]["rules"] = rules
-    file.write_text(json.dumps(document))
-    config = tmp_path / "other.toml"
-    config.write_text('only = ["K01"]\n')
-    for arguments in ((), ("--config", str(config))):
-        done = offline("judge", result.folder, *arguments)
-        assert (done.returncode, "bucket.json is damaged (configuration: " in done.stderr) == (1, True), done.stderr
-
-
-async def test_in_another_place_and_from_python(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path / "runs")
+def test_in_another_place_and_from_python(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path / "runs")
     run = auditor.judge_run(result.folder, out=str(tmp_path / "other"), trusted={STRANGER})
     assert Path(run.place).is_relative_to(tmp_path / "other")
     assert run.verdicts["shared"] == 0
@@ -256,41 +239,45 @@ async def test_in_another_place_and_from_python(stub: StubServer, plain: StubBuc
         auditor.judge_run(result.folder, max_rate=5)  # type: ignore[call-arg]
 
 
-async def test_a_run_that_lost_its_facts(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path)
-    (result.folder / "bucket.json").unlink()
-    done = offline("judge", result.folder)
-    assert done.returncode == 1
-    assert "bucket.json is gone, and the run is judged by it: audit again" in done.stderr
-    assert len(list(auditor.open_run(result.folder).objects())) == 40
-    done = offline("check", result.folder)
-    assert done.returncode == 1
-    assert "bucket.json is gone" in done.stdout
-
-
-async def test_wrong_settings(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path)
-    for arguments, words in (
-        (("--only", "Z99"), "there is no rule 'Z99'"),
-        (("--trust", "*"), "--trust"),
-        (("--config", str(tmp_path / "none.toml")), "there is no file"),
-        (("--only", "I03"), "compares with a ledger"),
-    ):
-        done = offline("judge", result.folder, *arguments)
-        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
-    file = result.folder / "bucket.json"
+def test_wrong_settings_and_damaged_files(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path, rules={"M01": {"required": ["project"]}})
+    file, config = result.folder / "bucket.json", tmp_path / "other.toml"
+    config.write_text('only = ["K01"]\n')
+    told: list[tuple[int, str, tuple[str, ...]]] = [
+        (2, "there is no rule 'Z99'", ("--only", "Z99")),
+        (2, "--trust", ("--trust", "*")),
+        (2, "there is no file", ("--config", str(tmp_path / "none.toml"))),
+        (2, "compares with a ledger", ("--only", "I03")),
+    ]
+    for code, words, arguments in told:
+        done = command("judge", result.folder, *arguments)
+        assert (done[0], words in done[2]) == (code, True), done
+    document = json.loads(file.read_text())
+    wrong: list[Any] = ["M01", {"M01": {}}, {"M01": "team"}, {"M01": {"required": "team"}}, {}, None]
+    for rules in wrong:
+        document["configuration"]["rules"] = rules
+        file.write_text(json.dumps(document))
+        for arguments in ((), ("--config", str(config))):
+            done = command("judge", result.folder, *arguments)
+            assert (done[0], "bucket.json is damaged (configuration: " in done[2]) == (1, True), (rules, done)
     file.write_text('{"format": 1}')
-    done = offline("judge", result.folder)
-    assert (done.returncode, "bucket.json is damaged" in done.stderr) == (1, True)
+    done = command("judge", result.folder)
+    assert (done[0], "bucket.json is damaged" in done[2]) == (1, True), done
+    file.unlink()
+    done = command("judge", result.folder)
+    assert (done[0], "bucket.json is gone, and the run is judged by it: audit again" in done[2]) == (1, True), done
+    assert len(list(auditor.open_run(result.folder).objects())) == 30
+    done = command("check", result.folder)
+    assert (done[0], "bucket.json is gone" in done[1]) == (1, True), done
 
 
-async def test_a_part_with_lines_without_an_object(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path)
+def test_a_part_with_lines_without_an_object(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+    result = audited(stub, tmp_path)
     file = result.folder / "objects" / "part-00000-00000.jsonl.gz"
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     file.write_bytes(gzip.compress(b"".join(lines[1:])))
-    done = offline("judge", result.folder)
-    assert (done.returncode, "lines without an object" in done.stderr) == (1, True)
+    code, _, err = command("judge", result.folder)
+    assert (code, "lines without an object" in err) == (1, True)
 
 
 async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp_path: Path, moto_url: str) -> None:
@@ -301,7 +288,7 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp
     s3.close()
     settings = Settings(endpoint_url=stub.url, max_rate=None, concurrency=16)
     with open_store(f"s3://{name}/deep", endpoint_url=moto_url) as store:
-        summary = await Audit(Target(BUCKET), settings, Resources(store=store), Stop(), part_lines=15).run()
+        summary = await Audit(Target(BUCKET), settings, Resources(store=store), Stop(), part_lines=10).run()
         stub.forget()
         again = await asyncio.to_thread(auditor.judge_run, summary.out, endpoint_url=moto_url)
         assert stub.calls == []
@@ -318,7 +305,7 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp
 
 
 @pytest.mark.slow
-async def test_a_run_that_was_killed(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+def test_a_run_that_was_killed(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
     stub.faults = [latency(0.01)]
     child = start(stub, tmp_path, "--concurrency", "4", small_parts=True)
     wait_for(lambda: (state := checkpoint(tmp_path)) is not None and state["next_part"] > 1, child)
@@ -326,7 +313,7 @@ async def test_a_run_that_was_killed(stub: StubServer, samples: StubBucket, tmp_
     child.communicate(timeout=30)
     stub.faults = []
     (folder,) = (tmp_path / f"bucket={BUCKET}").glob("run=*")
-    again = json.loads(offline("judge", folder, "--format", "json").stdout)
+    again = json.loads(command("judge", folder, "--format", "json")[1])
     assert (again["complete"], again["resume"]["run"]) == (False, folder.name[4:])
     assert again["coverage"]["listed"] >= 20
     assert auditor.check_run(folder).exit_code == 4

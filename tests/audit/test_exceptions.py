@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,10 @@ async def test_run_is_not_resumed_with_other_exceptions(stub: StubServer, tmp_pa
             await run(stub, tmp_path, *entries, resume=first.summary["run"])
 
 
-async def test_judged_again_with_and_without_the_exceptions(stub: StubServer, tmp_path: Path) -> None:
+def test_judged_again_with_and_without_the_exceptions(stub: StubServer, tmp_path: Path) -> None:
     website(stub)
     soon = tuple(replace(entry, until="2027-01-31") for entry in (SITE, *OTHERS))
-    result = await run(stub, tmp_path, *soon)
+    result = asyncio.run(run(stub, tmp_path, *soon))
     again = judged_again(result)
     assert (again.summary["excepted"], again.summary["exceptions"], again.code) == (
         result.summary["excepted"],
