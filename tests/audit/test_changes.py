@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 import auditor
 from auditor.model.object import Grant
 from tests.support.audit_runs import Result, audit, finish, start
@@ -74,6 +72,9 @@ async def test_hundred_planted_changes_are_named_each_in_its_class(stub: StubSer
     assert len(verdicts) == 100
     assert {(one.kind.value, one.key) for one in verdicts} == keys(CLASSES)
 
+    none = first.summary["changes"]
+    assert (none["against"], none["classes"]) == (None, {})
+    assert none["why_not"] == "there is no earlier complete run of the target"
     changes = second.summary["changes"]
     assert (changes["against"], changes["why_not"]) == (first.summary["run"], None)
     assert changes["verdicts"] == VERDICTS
@@ -81,14 +82,6 @@ async def test_hundred_planted_changes_are_named_each_in_its_class(stub: StubSer
     for one in found:
         counted[one.kind.value] = counted.get(one.kind.value, 0) + 1
     assert changes["classes"] == counted
-
-
-async def test_first_run_has_nothing_to_compare_with(stub: StubServer, tmp_path: Path) -> None:
-    first, _ = await two_nights(stub, tmp_path, engine="direct")
-    changes = first.summary["changes"]
-    assert changes["against"] is None
-    assert changes["why_not"] == "there is no earlier complete run of the target"
-    assert changes["classes"] == {}
 
 
 async def test_since_is_carried_from_run_to_run(stub: StubServer, tmp_path: Path) -> None:
@@ -108,9 +101,8 @@ async def test_since_is_carried_from_run_to_run(stub: StubServer, tmp_path: Path
     assert {kept["new/001"]} == began
 
 
-@pytest.mark.parametrize("calls", [60, *(pytest.param(calls, marks=pytest.mark.slow) for calls in (90, 151))])
-async def test_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path, calls: int) -> None:
-    out = tmp_path / "runs"
+async def test_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path) -> None:
+    out, calls = tmp_path / "runs", 90
     first, _ = await two_nights(stub, tmp_path / "whole", engine="direct")
     stub.world.buckets[BUCKET] = night(0)
     first = await audit(stub, out, engine="direct")
@@ -140,57 +132,37 @@ async def test_damaged_last_run_ends_no_run_and_is_named(stub: StubServer, tmp_p
     assert changes["classes"] == {}
 
 
-async def test_judged_again_the_lines_are_the_same(stub: StubServer, tmp_path: Path) -> None:
-    _, second = await two_nights(stub, tmp_path, engine="direct")
-    again = auditor.judge_run(second.folder)
-    assert again.summary is not None
-    for kind in ("objects", "findings", "undecided"):
-        for part in (second.folder / kind).iterdir():
-            assert (Path(again.place) / kind / part.name).read_bytes() == part.read_bytes()
-    assert json.loads(json.dumps(again.summary.to_dict()["changes"])) == second.summary["changes"]
-
-
 async def test_policy_that_opens_objects_is_said_once(stub: StubServer, tmp_path: Path) -> None:
     stub.world.buckets[BUCKET] = night(0)
     await audit(stub, tmp_path, engine="direct")
-    statement = {
-        "Effect": "Allow",
-        "Principal": "*",
-        "Action": "s3:GetObject",
-        "Resource": f"arn:aws:s3:::{BUCKET}/quiet/*",
-    }
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
+    statement["Resource"] = f"arn:aws:s3:::{BUCKET}/quiet/*"
     stub.world.buckets[BUCKET].policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     second = await audit(stub, tmp_path, engine="direct")
     assert second.summary["changes"]["causes"] == [{"change": "the bucket policy changed", "objects": 60}]
     assert second.summary["changes"]["verdicts"]["exposed"] == {"new": 60}
-
-
-async def test_rule_that_is_no_longer_asked_resolves_nothing(stub: StubServer, tmp_path: Path) -> None:
-    stub.world.buckets[BUCKET] = night(0)
-    await audit(stub, tmp_path, engine="direct")
-    second = await audit(stub, tmp_path, engine="direct", ignore=("O02",))
-    assert "resolved" not in second.summary["changes"]["findings"]["high"]
-    assert second.summary["changes"]["findings"]["high"]["unread"] > 0
+    third = await audit(stub, tmp_path, engine="direct", ignore=("O02",))
+    assert "resolved" not in third.summary["changes"]["findings"]["high"]
+    assert third.summary["changes"]["findings"]["high"]["unread"] > 0
 
 
 async def test_versions_of_a_key_are_compared_each_with_itself(stub: StubServer, tmp_path: Path) -> None:
     bucket = stub.world.buckets[BUCKET] = StubBucket(name=BUCKET, versioning="Enabled")
     for _ in range(3):
-        for one in range(40):
+        for one in range(20):
             bucket.put(f"v/{one:03}", b"x", acl="public-read")
     settings: dict[str, Any] = {"engine": "direct", "versions": True}
     await audit(stub, tmp_path, **settings)
-    for one in range(0, 40, 2):
+    for one in range(0, 20, 2):
         bucket.put(f"v/{one:03}", b"y", acl="public-read")
     result = await audit(stub, tmp_path, max_calls=70, part_lines=5, **settings)
     while not result.summary["complete"]:
         run = result.summary["resume"]["run"]
         result = await audit(stub, tmp_path, max_calls=70, part_lines=5, resume=run, **settings)
-    assert result.summary["changes"]["verdicts"] == {"exposed": {"new": 20}}
+    assert result.summary["changes"]["verdicts"] == {"exposed": {"new": 10}}
 
 
-@pytest.mark.parametrize("part", [pytest.param(1, marks=pytest.mark.slow), 4])
-async def test_killed_and_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path, part: int) -> None:
+async def test_killed_and_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path) -> None:
     stub.world.buckets[BUCKET] = night(0)
     first = await audit(stub, tmp_path, engine="direct")
     stub.world.buckets[BUCKET] = night(1)
@@ -198,7 +170,7 @@ async def test_killed_and_resumed_run_counts_the_same_changes(stub: StubServer, 
     child = start(stub, tmp_path, "--concurrency", "4", small_parts=True)
     bucket = tmp_path / f"bucket={BUCKET}"
     try:
-        while (state := state_besides(bucket, first)) is None or state["next_part"] < part:
+        while (state := state_besides(bucket, first)) is None or state["next_part"] < 4:
             assert child.poll() is None, child.communicate()
             await asyncio.sleep(0.01)
     finally:

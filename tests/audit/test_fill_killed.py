@@ -87,6 +87,6 @@ async def test_killed_at_some_moments(stub: StubServer, bucket: StubBucket, tmp_
 
 @pytest.mark.slow
 async def test_killed_before_each_write(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    codes = await check_killed(stub, bucket, tmp_path, 90, [1, 2, 3, *range(12, STEPS + 1)])
+    codes = await check_killed(stub, bucket, tmp_path, 30, [1, 2, 3, *range(12, STEPS + 1)])
     assert codes.count(-9) >= 50
     assert codes[-1] == 0

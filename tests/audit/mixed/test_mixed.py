@@ -319,9 +319,9 @@ async def test_only_what_a_report_lacks_is_asked(stub: StubServer, bucket: StubB
     assert [line["key"] for line in mixed.undecided] == ["new"]
 
 
-async def aged(stub: StubServer, out: Path, **limits: float) -> Result:
+async def aged(stub: StubServer, out: Path, **limits: int) -> Result:
     """Audit 36 hours after the report. limits: the largest ages of facts, in hours."""
-    keep = Keep({name: 3600.0 * hours for name, hours in limits.items()})
+    keep = Keep({name: hours * 3600.0 for name, hours in limits.items()})
     clock = partial(float, CREATED.timestamp() + 36 * 3600)
     return await audit(stub, out, only=BY_REPORT, keep=keep, clock=clock, **MIXED)
 
@@ -331,7 +331,6 @@ async def test_fact_past_its_limit_is_read(stub: StubServer, bucket: StubBucket,
     for number in range(5):
         bucket.put(f"{number}", b"x")
     report_of(stub, bucket)
-    limits: dict[str, float]
     for limits, calls in (
         ({"acl": 36, "head": 36}, (0, 0)),
         ({"acl": 35, "head": 36}, (5, 0)),
