@@ -165,22 +165,6 @@ def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp_path:
     assert again.summary["resume"] == result.summary["resume"]
 
 
-@pytest.mark.slow
-def test_another_configuration(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    plain.policy = OPEN
-    result = audited(stub, tmp_path)
-    shared = result.summary["verdicts"]["shared"]
-    assert shared
-    again = judged_again(result, "--trust", STRANGER, "--ignore", "K01,O09")
-    assert again.summary["verdicts"]["shared"] == 0
-    assert "O09" not in again.summary["rules"]
-    config = tmp_path / "other.toml"
-    config.write_text(f'trusted = ["{STRANGER}"]\nonly = ["M01"]\n[rules.M01]\nrequired = ["project"]\n')
-    other = judged_again(result, "--config", str(config))
-    assert other.summary["rules"] == {"M01": 30}
-    check_same(again, judged_again(again))  # a run that was judged again is a run like others
-
-
 def test_a_rule_that_the_run_did_not_ask_the_facts_for_is_undecided(
     stub: StubServer, plain: StubBucket, tmp_path: Path
 ) -> None:
@@ -229,8 +213,17 @@ def test_a_run_that_hashed_and_lost_its_checkpoint(stub: StubServer, plain: Stub
     assert (code, "are not those of its objects: audit again" in err) == (1, True), err
 
 
-def test_in_another_place_and_from_python(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+def test_in_another_place_by_another_configuration_and_from_python(
+    stub: StubServer, plain: StubBucket, tmp_path: Path
+) -> None:
     result = audited(stub, tmp_path / "runs")
+    assert result.summary["verdicts"]["shared"]
+    again = judged_again(result, "--trust", STRANGER, "--ignore", "K01,O09")
+    assert (again.summary["verdicts"]["shared"], "O09" in again.summary["rules"]) == (0, False)
+    check_same(again, judged_again(again))  # a run that was judged again is a run like others
+    config = tmp_path / "other.toml"
+    config.write_text(f'trusted = ["{STRANGER}"]\nonly = ["M01"]\n[rules.M01]\nrequired = ["project"]\n')
+    assert judged_again(result, "--config", config).summary["rules"] == {"M01": 30}
     run = auditor.judge_run(result.folder, out=str(tmp_path / "other"), trusted={STRANGER})
     assert Path(run.place).is_relative_to(tmp_path / "other")
     assert run.verdicts["shared"] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any, Final
 
 import auditor
 from auditor.model.object import Grant
-from tests.support.audit_runs import Result, audit, finish, start
+from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 from tests.support.servers.world import OWNER, STRANGER, StubBucket
 
 OWN: Final = Grant(OWNER, "FULL_CONTROL")
@@ -160,37 +158,3 @@ async def test_versions_of_a_key_are_compared_each_with_itself(stub: StubServer,
         run = result.summary["resume"]["run"]
         result = await audit(stub, tmp_path, max_calls=70, part_lines=5, resume=run, **settings)
     assert result.summary["changes"]["verdicts"] == {"exposed": {"new": 10}}
-
-
-async def test_killed_and_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path) -> None:
-    stub.world.buckets[BUCKET] = night(0)
-    first = await audit(stub, tmp_path, engine="direct")
-    stub.world.buckets[BUCKET] = night(1)
-    stub.faults = [latency(0.02)]
-    child = start(stub, tmp_path, "--concurrency", "4", small_parts=True)
-    bucket = tmp_path / f"bucket={BUCKET}"
-    try:
-        while (state := state_besides(bucket, first)) is None or state["next_part"] < 4:
-            assert child.poll() is None, child.communicate()
-            await asyncio.sleep(0.01)
-    finally:
-        child.kill()
-        child.communicate()
-    stub.faults = []
-    _, (resumed,), _ = await asyncio.to_thread(
-        finish, start(stub, tmp_path, "--resume", state["run"], small_parts=True)
-    )
-    assert resumed.summary["run"] == state["run"]
-    assert resumed.summary["changes"]["verdicts"] == VERDICTS
-    assert resumed.summary["changes"]["against"] == first.summary["run"]
-    whole = list(auditor.diff(auditor.open_run(first.folder), auditor.open_run(resumed.folder)))
-    assert sum(resumed.summary["changes"]["classes"].values()) == len(whole)
-
-
-def state_besides(bucket: Path, first: Result) -> dict[str, Any] | None:
-    """The checkpoint of the run that is not the first one; None before it has one."""
-    for path in bucket.glob("run=*/state.json"):
-        if path.parent != first.folder:
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
-    return None

@@ -9,13 +9,11 @@ import pytest
 
 import auditor
 from auditor.model.bucket import Semantics
-from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
 from auditor.model.summary import Summary
 from auditor.reports.summary import exit_code
 from tests.support.audit_runs import Result, audit
 from tests.support.engine_names import INSTALLED
-from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
 
@@ -61,10 +59,3 @@ async def test_block_that_the_last_run_could_not_see_is_not_worse(
     found = await night(stub, tmp_path, bucket, OPEN)
     assert found.summary["changes"]["findings"] == {"medium": {"new": 1}}
     assert unseen(found) == []
-
-
-async def test_exception_covers_the_worse_finding(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    await night(stub, tmp_path, bucket, CLOSED)
-    entry = ExceptionEntry("a partner uploads with its key", rule="B08", bucket=BUCKET, owner="me", until="2100-01-01")
-    found = await night(stub, tmp_path, bucket, OPEN, exceptions=(entry,))
-    assert found.summary["changes"]["findings"] == {"medium": {"excepted": 1}}

@@ -197,19 +197,3 @@ async def test_a_stop_ends_with_what_was_counted(stub: StubServer) -> None:
     assert not found.complete
     assert 0 < found.objects < 5_000
     assert found.objects == found.calls.list * 1000 == found.calls.acl == found.calls.head
-
-
-async def test_the_sum_of_several(stub: StubServer, bucket: StubBucket) -> None:
-    for number in range(4):
-        bucket.put(f"a{number}", b"xx", storage_class=CLASSES[number % 2])
-        bucket.put(f"b{number}", b"x", storage_class=CLASSES[number % 3])
-    parts = [await estimate(stub, target=Target(BUCKET, prefix)) for prefix in ("a", "b")]
-    whole = await estimate(stub)
-    found = summed(parts)
-    assert found.target is None
-    assert (found.objects, found.bytes, found.complete) == (whole.objects, whole.bytes, True)
-    assert {name: one.objects for name, one in found.classes.items()} == {
-        name: one.objects for name, one in whole.classes.items()
-    }
-    assert (found.calls.acl, found.calls.head, found.calls.list) == (8, 8, 2)
-    assert found.dollars == pytest.approx(sum(one.dollars for one in parts))

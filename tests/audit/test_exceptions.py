@@ -63,16 +63,11 @@ async def test_public_website_ends_with_exit_code_0_and_is_shown(stub: StubServe
     assert result.line("private/x")["exception"] is None
 
 
-async def test_object_outside_of_the_prefix_counts(stub: StubServer, tmp_path: Path) -> None:
+async def test_expired_exception_counts_again_on_the_day_of_the_run(stub: StubServer, tmp_path: Path) -> None:
     website(stub, "sites/secret")
     result = await run(stub, tmp_path, SITE, *OTHERS)
-    assert result.code == 3
+    assert (result.code, result.line("sites/secret")["exception"]) == (3, None)
     assert (result.summary["verdicts"]["exposed"], result.summary["excepted"]["verdicts"]["exposed"]) == (4, 3)
-    assert result.line("sites/secret")["exception"] is None
-
-
-async def test_expired_exception_counts_again_on_the_day_of_the_run(stub: StubServer, tmp_path: Path) -> None:
-    website(stub)
     result = await run(stub, tmp_path, replace(SITE, until="2020-01-01"), *OTHERS)
     assert result.code == 3
     assert sum(result.summary["excepted"]["verdicts"].values()) == 0
@@ -97,18 +92,13 @@ async def test_counts_survive_a_resume(stub: StubServer, tmp_path: Path) -> None
     whole = await run(stub, tmp_path / "whole", SITE, *OTHERS)
     first = await run(stub, tmp_path / "cut", SITE, *OTHERS, max_calls=50, part_lines=5)
     assert not first.summary["complete"]
+    for entries in ((), OTHERS, (replace(SITE, until="2020-01-01"), *OTHERS)):
+        with pytest.raises(RunChanged, match="exceptions"):
+            await run(stub, tmp_path / "cut", *entries, resume=first.summary["run"])
     rest = await run(stub, tmp_path / "cut", SITE, *OTHERS, resume=first.summary["run"], part_lines=5)
     for name in ("excepted", "exceptions", "verdicts", "findings"):
         assert rest.summary[name] == whole.summary[name]
     assert rest.code == 0
-
-
-async def test_run_is_not_resumed_with_other_exceptions(stub: StubServer, tmp_path: Path) -> None:
-    website(stub, *(f"site/{number:03}" for number in range(60)))
-    first = await run(stub, tmp_path, SITE, *OTHERS, max_calls=50, part_lines=5)
-    for entries in ((), OTHERS, (replace(SITE, until="2020-01-01"), *OTHERS)):
-        with pytest.raises(RunChanged, match="exceptions"):
-            await run(stub, tmp_path, *entries, resume=first.summary["run"])
 
 
 def test_judged_again_with_and_without_the_exceptions(stub: StubServer, tmp_path: Path) -> None:

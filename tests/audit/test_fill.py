@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.fill import fill_audit, has_holes
-from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, UsageError
 from auditor.ledger import open_ledger
-from auditor.model.bucket import Encryption
-from auditor.model.target import Target
 from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
-from tests.support.audit_runs import Line, Result, audit, check, read_back
-from tests.support.servers.clients import BUCKET, client
+from tests.support.audit_runs import Result, audit, check, read_back
+from tests.support.nights import asked, timeless
+from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import VANISH, on_keys
 from tests.support.servers.world import STRANGER, WRITTEN, Odd, StubBucket
@@ -49,11 +44,6 @@ async def fill(
     return check(read_back((await work.run()).to_dict()))
 
 
-def timeless(lines: list[Line]) -> list[Line]:
-    """The lines without the times that differ from run to run."""
-    return [{name: value for name, value in line.items() if name not in ("since", "read_at")} for line in lines]
-
-
 def mend(bucket: StubBucket) -> None:
     for key in bucket.objects.keys:
         for item in bucket.objects.versions(key):
@@ -63,11 +53,6 @@ def mend(bucket: StubBucket) -> None:
 def latest(out: Path) -> dict[str, str]:
     found: dict[str, str] = json.loads((out / f"bucket={BUCKET}" / "latest.json").read_text())["runs"]["current"]
     return found
-
-
-def asked(stub: StubServer) -> tuple[int, int]:
-    """The number of calls for an ACL and for a HEAD of an object."""
-    return stub.count("GetObjectAcl"), stub.count("HeadObject")
 
 
 @pytest.fixture
@@ -256,22 +241,6 @@ async def test_a_rule_that_had_no_answer_gets_the_values_that_it_needs(
     assert timeless(filled.objects) == timeless(anew.objects)
 
 
-async def test_heads_that_no_rule_needed_before(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    bucket.put("k", b"x")
-    bucket.encryption = Encryption("aws:kms")
-    bucket.odd["GetBucketEncryption"] = Odd.DENIED
-    before = await audit(stub, tmp_path, only=("E07",))
-    assert before.summary["calls"]["head"] == 0
-    assert [item["rule"] for item in before.summary["rules_undecided"]] == ["E07"]
-    bucket.odd.clear()
-    stub.forget()
-    filled = await fill(stub, tmp_path, before)
-    anew = await audit(stub, tmp_path / "other", only=("E07",))
-    assert filled.summary["calls"]["head"] == 1
-    assert timeless(filled.objects) == timeless(anew.objects)
-    assert filled.summary["rules"] == anew.summary["rules"] == {"E07": 1}
-
-
 async def test_a_bucket_that_changed_is_judged_as_it_is(stub: StubServer, holed: StubBucket, tmp_path: Path) -> None:
     before = await audit(stub, tmp_path)
     mend(holed)
@@ -371,22 +340,3 @@ async def test_a_listing_that_is_denied_now_and_objects_that_vanish(
     stub.faults = [on_keys(lambda key: key in ("k003", "k004"), VANISH)]
     filled = await fill(stub, tmp_path, before)
     assert (filled.coverage["vanished"], filled.coverage["undecided"]) == (2, 0)
-
-
-async def test_a_run_folder_in_a_bucket(stub: StubServer, holed: StubBucket, tmp_path: Path, moto_url: str) -> None:
-    name = f"results-{uuid4().hex[:12]}"
-    s3 = client("s3", moto_url)
-    s3.create_bucket(Bucket=name)
-    s3.close()
-    settings = Settings(endpoint_url=stub.url, max_rate=None, concurrency=16)
-    with open_store(f"s3://{name}/deep", endpoint_url=moto_url) as store:
-        before = await Audit(Target(BUCKET), settings, Resources(store=store), Stop(), part_lines=15).run()
-        mend(holed)
-        run = RunReader(store, BUCKET, before.run)
-        found = await fill_audit(run, settings, Resources(store=store), Stop(), part_lines=15).run()
-        assert (found.coverage.undecided, found.coverage.audited) == (0, NUMBER)
-        for place in (before.out, found.out):
-            assert (await asyncio.to_thread(auditor.check_run, place, endpoint_url=moto_url)).faults == ()
-        assert json.loads(store.get(f"bucket={BUCKET}/latest.json") or b"")["runs"]["current"] == {"": found.run}
-    anew = await audit(stub, tmp_path)
-    assert dict(found.verdicts) == anew.summary["verdicts"]

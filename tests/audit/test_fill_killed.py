@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import auditor
-from tests.audit.test_fill import fill, latest, mend, timeless
+from tests.audit.test_fill import fill, latest, mend
 from tests.support.audit_runs import Result, audit
+from tests.support.nights import timeless
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

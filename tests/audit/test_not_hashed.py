@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -195,11 +194,6 @@ def test_table_names_codes_and_keys_and_exits_with_4(
     assert "GetObject: AccessDenied" in page
     assert main(["judge", str(run_folder(tmp_path))]) == 4
     assert HOLE in " ".join(capfd.readouterr().out.split())
-
-
-def test_several_processes_count_the_same(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert command(stub, tmp_path, "--jobs", "2", "--format", "json") == 4
-    assert json.loads(capfd.readouterr().out)["hashing"]["failed"] == FAILED
 
 
 def test_every_format_tells_them(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-import pytest
-
 from auditor.audit.begin import with_own_reading
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
@@ -25,28 +23,17 @@ def status(semantics: Semantics, said: Any, text: Any) -> object:
     return with_own_reading(given).policy_is_public
 
 
-@pytest.mark.parametrize(
-    ("text", "public"),
-    [
+def test_our_reading_is_the_status_where_the_server_says_nothing_of_worth() -> None:
+    for text, public in (
         (policy(NAMED), False),
         (policy("*"), True),
         (policy("*", {"StringLike": {"aws:Referer": "https://x/*"}}), True),
         (policy("*", {"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}), False),
         ("", False),
-    ],
-)
-@pytest.mark.parametrize(
-    ("semantics", "said"), [(Semantics.CEPH, True), (Semantics.CEPH, False), (Semantics.OTHER, LACKS)]
-)
-def test_our_reading_is_the_status(semantics: Semantics, said: Any, text: str, public: bool) -> None:
-    assert status(semantics, said, text) is public
-
-
-@pytest.mark.parametrize("said", [True, False, Unread("GetBucketPolicyStatus", "AccessDenied")])
-@pytest.mark.parametrize("semantics", [Semantics.AWS, Semantics.OTHER])
-def test_the_server_s_word_counts_where_it_has_one(semantics: Semantics, said: Any) -> None:
-    assert status(semantics, said, policy("*")) == said
-
-
-def test_a_policy_that_was_not_read_has_no_status_of_ours() -> None:
+    ):
+        for semantics, said in ((Semantics.CEPH, True), (Semantics.CEPH, False), (Semantics.OTHER, LACKS)):
+            assert status(semantics, said, text) is public, (semantics, said, text)
+    for said in (True, False, Unread("GetBucketPolicyStatus", "AccessDenied")):
+        for semantics in (Semantics.AWS, Semantics.OTHER):
+            assert status(semantics, said, policy("*")) == said
     assert status(Semantics.OTHER, LACKS, Unread("GetBucketPolicy", "AccessDenied")) == LACKS

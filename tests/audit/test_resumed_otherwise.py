@@ -57,15 +57,6 @@ async def test_rule_that_is_undecided_after_the_stop_is_so_for_the_run(
     assert undecided(whole) == {"B03", "B05"}
 
 
-async def test_a_rule_that_is_undecided_in_both_is_named_once(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    filled.odd["GetBucketAcl"] = Odd.DENIED
-    first = await begin(stub, tmp_path)
-    whole = await audit(stub, tmp_path, resume=first.summary["run"])
-    assert [item["rule"] for item in whole.summary["rules_undecided"]] == ["B03", "B05"]
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [

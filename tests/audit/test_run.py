@@ -23,8 +23,6 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import (
-    CUT,
-    INTERNAL_ERROR,
     SLOW_DOWN,
     TRANSIENT,
     VANISH,
@@ -289,15 +287,6 @@ async def test_every_object_is_in_one_of_five_states_of_its_hash(
     assert again.summary["hashing"] == {**states, "known": COUNT - unhashable, "pending": 0}
     assert stub.count("GetObject") == COUNT - unhashable
     assert {line["hashed"] for line in again.objects if line["outcome"] == "audited"} == {True, False}
-
-
-async def test_hashing_under_faults_too(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-    stub.faults = [random_faults(0.3, seed=5, kinds=(INTERNAL_ERROR, CUT), operations={"GetObject"})]
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        await audit(stub, tmp_path, ledger=ledger, hash=True)
-        stub.faults = []
-        result = await audit(stub, tmp_path, ledger=ledger, hash=True)
-    assert result.summary["hashing"]["pending"] == 0
 
 
 async def test_budget_ends_the_run_and_resuming_completes_it(

@@ -74,14 +74,6 @@ async def test_the_keys_policy_names_the_audience(stub: StubServer, keys: dict[s
     assert read[MISSING] == Unread("GetKeyPolicy", "NotFoundException")
 
 
-async def test_the_run_is_judged_again_by_the_policies_that_it_kept(
-    stub: StubServer, keys: dict[str, str], tmp_path: Path
-) -> None:
-    result = await audit(stub, tmp_path, key_policies=True, part_lines=1)
-    made = await asyncio.to_thread(judge_run, result.folder, out=str(tmp_path / "again"))
-    assert {line.key: (line.verdict, list(line.audience)) for line in made.objects()} == seen(result)
-
-
 async def test_without_the_setting_no_key_is_asked_for(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:
     result = await audit(stub, tmp_path)
     assert seen(result)["opened"] == ("masked", [])
@@ -131,24 +123,6 @@ async def test_ranges_read_the_policies_of_their_keys_and_the_run_has_all(
 def asked_of_kms(caplog: pytest.LogCaptureFixture) -> int:
     """The number of requests that moto has logged in this test."""
     return sum(record.name == "werkzeug" for record in caplog.records)
-
-
-async def test_a_range_that_goes_on_asks_for_no_policy_again(
-    stub: StubServer, keys: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = Divided(stub, tmp_path, key_policies=True, max_calls=40)
-    await run.begin(1)
-    run.settings = replace(run.settings, max_calls=7)
-    assert not (await run.audit("00001", part_lines=1)).complete
-    (file,) = run.folder.glob("keys-*.json")
-    first = KeyFile.from_json(file.read_bytes()).policies
-    assert 0 < len(first) < len(keys)
-    run.settings = replace(run.settings, max_calls=None)
-    assert (await run.audit("00001", part_lines=1)).complete
-    assert first.items() <= KeyFile.from_json(file.read_bytes()).policies.items()
-    assert KeyFile.from_json(file.read_bytes()).policies.keys() == {*keys.values()}
-    assert (await run.combine()).complete
-    assert asked_of_kms(caplog) == len(keys)
 
 
 async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:

@@ -62,8 +62,7 @@ def audited(url: str, out: str) -> tuple[dict[str, Any], set[str]]:
     return json.loads(done.stdout), set(told["modules"])
 
 
-@pytest.mark.parametrize("out", ["a directory", "s3://run-folders/runs"])
-@pytest.mark.parametrize("keys", ["environment", "profile"])
+@pytest.mark.parametrize(("keys", "out"), [("environment", "a directory"), ("profile", "s3://run-folders/runs")])
 def test_no_sdk_is_imported(objects: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str, keys: str) -> None:
     if keys == "profile":
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")

@@ -7,21 +7,17 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import pytest
 
 import auditor
-from auditor.aio.stop import Stop
 from auditor.errors import LimitTooLow, OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
-from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
 from tests.audit.test_changes import night
 from tests.support.audit_runs import Result, audit
 from tests.support.divided_runs import Divided
-from tests.support.servers.clients import BUCKET, client
+from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 
@@ -200,29 +196,3 @@ async def test_facts_are_asked_once(stub: StubServer, tmp_path: Path) -> None:
     later = {one.operation for one in stub.requests[asked:]}
     assert later <= {"ListObjectsV2", "HeadObject", "GetObjectAcl"}
     assert load_plan(run.places.store, BUCKET, begun.plan.run) == begun.plan
-
-
-async def test_run_folder_in_a_bucket(stub: StubServer, moto_url: str, tmp_path: Path) -> None:
-    stub.world.buckets[BUCKET] = sample_bucket(40)
-    plain = await audit(stub, tmp_path)
-    name = f"results-{uuid4().hex[:12]}"
-    s3 = client("s3", moto_url)
-    s3.create_bucket(Bucket=name)
-    s3.close()
-    with open_store(f"s3://{name}/deep", endpoint_url=moto_url) as store:
-        run = Divided(stub, tmp_path, store=store)
-        begun = await run.begin(4)
-        names = [one.id for one in begun.plan.ranges]
-        stop = Stop()
-        stop.set("enough")
-        first = await run.audit(names[0], stop=stop)
-        assert not first.complete
-        assert first.resume is not None
-        await run.ranges(names, part_lines=10)
-        summary = await run.combine()
-        found = await asyncio.to_thread(auditor.check_run, summary.out, endpoint_url=moto_url)
-        assert found.faults == ()
-        reader = RunReader(store, BUCKET, summary.run)
-        assert [line.key for line in reader.objects()] == [line["key"] for line in plain.objects]
-    assert summary.complete
-    assert summary.verdicts == plain.summary["verdicts"]

@@ -181,17 +181,9 @@ def test_processes_that_were_begun_for_nothing_are_ended(
 def test_undivided_run_is_not_resumed_in_ranges(
     stored: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "plain"
-    stored.faults = [latency(SLOW)]
-    child = start(stored, out, "--concurrency", "2", small_parts=True)
-    wait_for(lambda: list(out.glob(f"bucket={BUCKET}/run=*/state.json")), child)
-    child.kill()
-    child.communicate(timeout=30)
-    stored.faults = []
-    (place,) = out.glob(f"bucket={BUCKET}/run=*")
-    run = place.name.removeprefix("run=")
-    words = ["audit", f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(out), "--resume", run]
-    assert main([*words, "--jobs", "2"]) == 2
+    cut = asyncio.run(audit(stored, tmp_path, max_calls=60))
+    words = ["audit", f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(tmp_path)]
+    assert main([*words, "--resume", cut.summary["run"], "--jobs", "2"]) == 2
     assert "is not divided into ranges: resume it without --jobs" in capsys.readouterr().err
 
 

@@ -13,12 +13,10 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.divided.combine import combine
 from auditor.audit.fill import fill_audit
 from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.errors import RunChanged
 from auditor.runs.reading import RunReader
 from tests.audit.divided.test_combine import groups, same
 from tests.audit.test_changes import night
@@ -27,7 +25,6 @@ from tests.conftest import FAKE
 from tests.support.audit_runs import Result, audit, check, read_back
 from tests.support.divided_runs import Divided
 from tests.support.servers.clients import BUCKET
-from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import World
 
@@ -112,57 +109,6 @@ async def test_filled(stub: StubServer, tmp_path: Path) -> None:
     assert [(line["key"], line["verdict"]) for line in filled.objects] == [
         (line["key"], line["verdict"]) for line in whole.objects
     ]
-
-
-@pytest.mark.slow
-async def test_resumed_in_mid_range_over_versions(stub: StubServer, tmp_path: Path) -> None:
-    made = stub.world.buckets[BUCKET] = sample_bucket(120)
-    made.versioning = "Enabled"
-    for number in range(60, 100):
-        made.put(f"plain/{number:07d}.txt", b"newer")
-    await audit(stub, tmp_path / "plain", versions=True)
-    run = Divided(stub, tmp_path / "divided", versions=True)
-    await run.whole(2)
-    for number in range(60, 70):
-        made.put(f"plain/{number:07d}.txt", b"newest", acl="public-read")
-    plain = await audit(stub, tmp_path / "plain", versions=True)
-    begun = await run.begin(3)
-    for one in begun.plan.ranges:
-        for seen in range(len(stub.requests) + 40, 10**9, 40):
-            stop = Stop()
-            watching = asyncio.create_task(_stopped(stub, seen, stop))
-            summary = await run.audit(one.id, part_lines=15, stop=stop)
-            watching.cancel()
-            if summary.complete:
-                break
-            with pytest.raises(RunChanged, match="divided"):
-                await audit(stub, tmp_path / "divided", versions=True, resume=run.run_id)
-    divided = check(read_back((await run.combine()).to_dict()))
-    same(plain, Result({**divided.summary, "changes": plain.summary["changes"]}, *_rest(divided)))
-    assert dict(plain.summary["changes"], against=0) == dict(divided.summary["changes"], against=0)
-    assert auditor.check_run(divided.folder).exit_code == 0
-
-
-def _rest(result: Result) -> tuple[Any, ...]:
-    return result.folder, result.objects, result.findings, result.undecided
-
-
-async def _stopped(stub: StubServer, requests: int, stop: Stop) -> None:
-    while len(stub.requests) < requests:  # noqa: ASYNC110 - the stub's thread has no event for it
-        await asyncio.sleep(0.001)
-    stop.set("enough")
-
-
-async def test_combining_again_after_a_kill_changes_nothing(stub: StubServer, tmp_path: Path) -> None:
-    stub.world.buckets[BUCKET] = night(0)
-    run = Divided(stub, tmp_path)
-    first = await run.whole(4)
-    for name in ("summary.json", "parts.json", "report.html"):
-        (first.folder / name).unlink()
-    assert run.run_id is not None
-    again = await asyncio.to_thread(combine, run.target, run.run_id, run.settings, run.places)
-    assert {**again.summary.to_dict(), "seconds": 0} == {**first.summary, "seconds": 0}
-    assert auditor.check_run(first.folder).exit_code == 0
 
 
 async def test_added_part_or_range_is_a_fault(pair: tuple[Result, Result], tmp_path: Path) -> None:

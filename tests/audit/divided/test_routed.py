@@ -99,15 +99,3 @@ async def test_a_note_on_other_parts_counts_for_nothing(stub: StubServer, tmp_pa
         await added(run, float("inf"))
     rows = manifest_rows(written(folder))
     assert len(rows) == len(set(rows)) == OBJECTS + len(ODD_KEYS)
-
-
-async def test_two_at_once_write_one_end(stub: StubServer, tmp_path: Path) -> None:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        run = await ranged(stub, tmp_path, ledger)
-        folder = tmp_path / f"bucket={BUCKET}" / f"run={run.run_id}"
-        ends = await asyncio.gather(*(added(run, float("inf")) for _ in range(3)), return_exceptions=True)
-        assert [one for one in ends if isinstance(one, Summary)], ends
-        refused = {type(one).__name__ for one in ends if not isinstance(one, Summary)}
-        assert refused <= {"RunTaken", "RunComplete"}
-    rows = manifest_rows(written(folder))
-    assert len(rows) == len(set(rows)) == OBJECTS + len(ODD_KEYS)

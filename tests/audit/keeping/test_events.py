@@ -165,23 +165,6 @@ async def test_event_of_a_bucket_that_fails_comes_again(
     assert (counts.failed, counts.renewed.objects) == (1, 1)
 
 
-async def test_two_readings_at_about_the_same_time_that_differ_are_asked_again(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
-    events = Events(stub, tmp_path, nights)
-    await nights.night(days=0.5)
-    for _ in range(2):
-        events.queue.put(event_bridge("k001"))
-        await events.work()
-        expose(filled, "k001")
-        nights.now += 20
-    nights.now += DAY / 2
-    night = await nights.night()
-    assert "k001" in keys_asked(stub, "GetObjectAcl")
-    assert night.line("k001")["verdict"] == "exposed"
-
-
 async def test_acl_that_may_not_be_the_one_that_counts_is_asked_again(
     stub: StubServer, filled: StubBucket, tmp_path: Path
 ) -> None:

@@ -14,10 +14,8 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.errors import RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.target import Target
-from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.configuration import InventoryRequest, configuration
 from tests.audit.divided.test_jobs import children, ended, run_id
 from tests.audit.mixed.test_mixed import BY_REPORT, MIXED, PLACE, assert_agree, report_of, same_findings
@@ -99,32 +97,30 @@ async def begun(stub: StubServer, out: Path, **settings: Any) -> tuple[Divided, 
     return run, [one.id for one in (await run.begin(RANGES)).plan.ranges]
 
 
-@pytest.mark.parametrize("lost", ["piece", "bytes", "file"])
 async def test_range_whose_rows_are_lost_reads_each_object_by_calls(
-    stub: StubServer, samples: StubBucket, tmp_path: Path, lost: str
+    stub: StubServer, samples: StubBucket, tmp_path: Path
 ) -> None:
     report_of(stub, samples)
     live = await audit(stub, tmp_path / "live", only=BY_REPORT)
-    run, ids = await begun(stub, tmp_path / "divided")
-    pieces = [path for path in spread_files(run, tmp_path / "divided") if path.name.startswith("00002")]
-    if lost == "file":
-        (pieces[0].parent / "spread.json").unlink()
-    elif lost == "piece":
-        pieces[0].unlink()
-    else:
-        pieces[0].write_bytes(pieces[0].read_bytes()[:-1])
-    await run.ranges(ids)
-    divided = check(read_back((await run.combine()).to_dict()))
-    assert_agree(live.objects, divided.objects)
-    assert same_findings(live, divided)
-    taken = Counter(source for _, source, _ in sources(divided.objects))
-    words = divided.summary["not_looked_at"]
-    if lost == "file":
-        assert taken["inventory"] == 0
-        assert "what the S3 Inventory report of the run was: inventory/spread.json is gone" in words
-    else:
-        assert 0 < taken["inventory"] < len(live.objects)
-        assert any(f"hidden grants of {taken[None]:,} objects whose ACL" in one for one in words)
+    for lost in ("piece", "bytes", "file"):
+        run, ids = await begun(stub, tmp_path / lost)
+        pieces = [path for path in spread_files(run, tmp_path / lost) if path.name.startswith("00002")]
+        if lost == "bytes":
+            pieces[0].write_bytes(pieces[0].read_bytes()[:-1])
+        else:
+            (pieces[0] if lost == "piece" else pieces[0].parent / "spread.json").unlink()
+        await run.ranges(ids)
+        divided = check(read_back((await run.combine()).to_dict()))
+        assert_agree(live.objects, divided.objects)
+        assert same_findings(live, divided)
+        taken = Counter(source for _, source, _ in sources(divided.objects))
+        words = divided.summary["not_looked_at"]
+        if lost == "file":
+            assert taken["inventory"] == 0
+            assert "what the S3 Inventory report of the run was: inventory/spread.json is gone" in words
+        else:
+            assert 0 < taken["inventory"] < len(live.objects)
+            assert any(f"hidden grants of {taken[None]:,} objects whose ACL" in one for one in words)
 
 
 async def test_range_that_was_stopped_goes_on_with_its_rows(
@@ -172,38 +168,6 @@ async def test_place_of_the_report_is_asked_for_under_the_limit_of_calls(
     assert stub.count("ListBucketInventoryConfigurations") == 1
     assert named.left.calls is not None
     assert found.left.calls == named.left.calls - 1
-
-
-class StoppingStore(LocalStore):
-    """Sets the stop when bucket.json is written: the report is read next."""
-
-    def __init__(self, root: Path, stop: Stop) -> None:
-        super().__init__(root)
-        self._stop = stop
-        self._loop = asyncio.get_running_loop()
-
-    def put(self, path: str, data: bytes) -> None:
-        super().put(path, data)
-        if path.endswith("bucket.json"):
-            asyncio.run_coroutine_threadsafe(self._set(), self._loop).result()
-
-    async def _set(self) -> None:
-        self._stop.set("the test stops it")
-
-
-async def test_run_that_was_stopped_while_the_report_was_read_goes_on(
-    stub: StubServer, samples: StubBucket, tmp_path: Path
-) -> None:
-    report_of(stub, samples)
-    stop = Stop()
-    run = Divided(stub, tmp_path, store=StoppingStore(tmp_path, stop), **MIXED)
-    with pytest.raises(RunStopped, match="resume it with --resume"):
-        await run.begin(RANGES, stop=stop)
-    assert list(tmp_path.glob("bucket=*/run=*/state.json")) == []  # noqa: ASYNC240 - of a test
-    again = Divided(stub, tmp_path, **MIXED)
-    plan = (await again.begin(RANGES, run_id(tmp_path))).plan
-    await again.ranges(one.id for one in plan.ranges)
-    assert (await again.combine()).complete
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(("--versions",), marks=pytest.mark.slow)], ids=["current", "all"])

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from auditor.audit.mixed.range_rows import load_range
-from auditor.audit.mixed.reports import ReportTimes, load_newest
+from auditor.audit.mixed.reports import ReportTimes
 from auditor.audit.mixed.spread_file import NAME
 from auditor.audit.mixed.spreading import spread_newest
 from auditor.errors import InventoryError, RunStopped, RunTaken
@@ -181,23 +181,3 @@ def test_two_processes_do_not_spread_one_run(reports: Path, out: Path, moto_url:
         with pytest.raises(RunTaken):
             spread(LocalStore(reports), slower, stopped=stopped)
         assert_each_once(faster)
-
-
-def test_spread_rows_are_those_of_one_process(reports: Path, out: Path) -> None:
-    """Two rows of one object that differ stay a contradiction, and equal ones stay one row."""
-    given = [*plain_rows(BUCKET, KEYS), *plain_rows(BUCKET, KEYS[:1], Size="7"), *plain_rows(BUCKET, KEYS[1:2])]
-    write_report(into(reports), given, bucket=BUCKET, files=5)
-    with load_newest(LocalStore(reports), PLACE, PLAN.target) as one:
-        one.lookup.facts_of_page([ref(key) for key in KEYS])
-    store = LocalStore(out)
-    spread(LocalStore(reports), store)
-    matches = one.lookup.matches.copy()
-    for part in PLAN.ranges:
-        target = PLAN.target_of(part)
-        loaded = load_range(store, RUN, part.id, target)
-        assert loaded is not None
-        with loaded:
-            loaded.lookup.facts_of_page([ref(key) for key in KEYS if target.covers(key)])
-        matches.subtract(loaded.lookup.matches)
-    assert one.lookup.matches[Match.CONTRADICTED] == 1
-    assert not any(matches.values())

@@ -34,12 +34,6 @@ def _giant(chance: random.Random, number: int) -> Iterator[str]:
         yield f"{chance.choice('abcdefgxyz')}/{name}" if chance.random() < 0.01 else f"media/originals/{name}"
 
 
-def _unicode(chance: random.Random, number: int) -> Iterator[str]:
-    letters = "\u00e4\u00f6\u00fc\u00df\u00e9\u00f1\u65e5\u672c\u8a9e\u4e2d\u6587\u5b57\u0444\U0001f600\uffee-_/ab0123"
-    for at in range(number):
-        yield "".join(chance.choice(letters) for _ in range(chance.randrange(3, 14))) + str(at)
-
-
 def _long(chance: random.Random, number: int) -> Iterator[str]:
     """All keys begin with the same 880 characters."""
     return (f"{'x' * 700}/{'customer-' * 20}{chance.randrange(10**9):09}/a" for _ in range(number))
@@ -70,19 +64,6 @@ def _hidden(depth: int) -> Make:
     return make
 
 
-def _halves(chance: random.Random, number: int) -> Iterator[str]:
-    """Each prefix has half as many keys as the one before."""
-    for _ in range(number):
-        folder = min(20, int.bit_length(chance.getrandbits(24) | 1))
-        yield f"tenant-{24 - folder:02}/{chance.randrange(10**9):09}"
-
-
-def _long_heads(chance: random.Random, number: int) -> Iterator[str]:
-    """Keys of 1,024 bytes. All but the last 25 bytes or so are those of one of three keys."""
-    heads = ["\u00e9" * 450 + "/" + "h" * 98, "\u00e9" * 449 + "zz/" + "h" * 98, "\u00e9" * 100 + "q" * 799]
-    return (f"{heads[at % 3]}{chance.randrange(10**20):020}" for at in range(number))
-
-
 def _one_folder(chance: random.Random, number: int) -> Iterator[str]:
     """A thousand folders with one key each, but for one that has all others."""
     for at in range(number):
@@ -106,36 +87,20 @@ def _chains(chance: random.Random, number: int) -> Iterator[str]:
         yield f"{at // 40:06}" + "ab" * (at % 40)
 
 
-def _years(chance: random.Random, number: int) -> Iterator[str]:
-    """Nearly all keys are of one hour of nine years of folders."""
-    for at in range(number):
-        year, month, day, hour = (
-            (chance.randrange(2017, 2026), chance.randrange(1, 13), chance.randrange(1, 29), chance.randrange(24))
-            if at % 10 == 0
-            else (2023, 7, 14, 9)
-        )
-        yield f"raw/year={year}/month={month:02}/day={day:02}/hour={hour:02}/{chance.randrange(16**8):08x}.parquet"
-
-
 SETS: Final[dict[str, Make]] = {
     "uuids": _uuids,
     "dates": _dates,
     "deep folders": _deep,
     "one giant prefix": _giant,
-    "unicode": _unicode,
     "long shared prefix": _long,
     "mixed": _mixed,
     "the last prefix": _tail,
-    "hidden at depth 1": _hidden(1),
     "hidden at depth 3": _hidden(3),
     "hidden at depth 5": _hidden(5),
-    "halves": _halves,
-    "long heads": _long_heads,
     "one of a thousand folders": _one_folder,
     "control characters": _controls,
     "percent escapes": _escapes,
     "keys that begin keys": _chains,
-    "one hour of years": _years,
 }
 """By name, what makes about so many keys by chance. No set has the character U+10FFFF."""
 

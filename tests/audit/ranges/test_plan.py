@@ -110,20 +110,6 @@ async def test_audits_of_the_ranges_are_the_audit_of_the_whole(
     assert lines == whole.undated
 
 
-async def test_the_versions_of_a_key_are_in_one_range(stub: StubServer, bucket: StubBucket) -> None:
-    """A key has more versions than a page of the listing."""
-    bucket.versioning = "Enabled"
-    keys = ["a%2F", "b", "c d", "e\u00e9"]
-    for key in keys:
-        for _ in range(1500 if key == "b" else 3):
-            stub.put(BUCKET, key, b"")
-    plan = await plan_by_listing(replace(TARGET, versions=True), Settings(endpoint_url=stub.url), 3)
-    assert [key for part in keys_in(plan, keys) for key in part] == keys
-    assert {one.stop_at for one in plan.ranges} <= {*keys, None}
-    assert len(plan.ranges) > 1
-    assert not plan.exact
-
-
 Plan = Callable[..., tuple[int, str, str]]
 
 
