@@ -33,7 +33,7 @@ def test_our_reading_is_the_status_where_the_server_says_nothing_of_worth() -> N
     ):
         for semantics, said in ((Semantics.CEPH, True), (Semantics.CEPH, False), (Semantics.OTHER, LACKS)):
             assert status(semantics, said, text) is public, (semantics, said, text)
-    for said in (True, False, Unread("GetBucketPolicyStatus", "AccessDenied")):
+    for word in (True, False, Unread("GetBucketPolicyStatus", "AccessDenied")):
         for semantics in (Semantics.AWS, Semantics.OTHER):
-            assert status(semantics, said, policy("*")) == said
+            assert status(semantics, word, policy("*")) == word
     assert status(Semantics.OTHER, LACKS, Unread("GetBucketPolicy", "AccessDenied")) == LACKS

@@ -118,7 +118,8 @@ OTHERS: Final = ["aioboto3", pytest.param("boto3", marks=pytest.mark.slow)]
 async def test_engines_write_equal_lines(
     stub: StubServer, samples: StubBucket, versions: StubBucket, tmp_path: Path, other: str
 ) -> None:
-    for made, settings in ((samples, {}), (versions, {"versions": True})):
+    both: list[tuple[StubBucket, dict[str, Any]]] = [(samples, {}), (versions, {"versions": True})]
+    for made, settings in both:
         stub.world.buckets[BUCKET] = made
         mine = await audit(stub, tmp_path, engine="direct", part_lines=10, **settings)
         theirs = await audit(stub, tmp_path, engine=other, **settings)

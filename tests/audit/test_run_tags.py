@@ -24,8 +24,8 @@ CALLS = ("GetBucketAbac", "GetBucketTagging")
 
 def policy(key: str, value: str) -> str:
     statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::audited/*"}
-    statement |= {"Condition": {"StringEquals": {key: value}}}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    condition = {"Condition": {"StringEquals": {key: value}}}
+    return json.dumps({"Version": "2012-10-17", "Statement": [{**statement, **condition}]})
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_nothing_is_archived_that_was_not_looked_at_again(hub: HubWorld) -> None
     ):
         hub.findings.clear()
         send(*(exposed(f"s/{at}") for at in "abcdef"))
-        done = send(*later, run=SECOND, **({} if complete else {"complete": False}))
+        done = send(*later, run=SECOND, complete=complete)
         assert (done.archived, done.kept) == (0, 2), name
         assert hub.state("ARCHIVED") == set(), name
 
