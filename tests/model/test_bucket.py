@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from auditor.model.bucket import NOT_OURS, BucketFacts, Encryption, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy
@@ -16,9 +14,8 @@ NO_STS = Unread("GetCallerIdentity", "AccessDenied")
 NONE = Skipped("there is none")
 
 
-@pytest.mark.parametrize(
-    ("changes", "account"),
-    [
+def test_account_of_the_owner_is_known_only_if_it_is_the_callers() -> None:
+    table: list[tuple[dict[str, Any], object]] = [
         ({}, "111122223333"),
         ({"own_id": "b1" * 32}, NOT_OURS),
         ({"own_id": DENIED}, DENIED),
@@ -29,13 +26,9 @@ NONE = Skipped("there is none")
         ({"account": NO_STS, "owner": DENIED}, NO_STS),
         ({"account": NONE, "own_id": DENIED}, DENIED),
         ({"account": NO_STS, "own_id": "b1" * 32}, NOT_OURS),
-    ],
-)
-def test_account_of_the_owner_is_known_only_if_it_is_the_callers(changes: dict[str, Any], account: object) -> None:
-    assert facts(**changes).owner_account == account
-
-
-def test_account_of_a_bucket_that_was_not_asked_about() -> None:
+    ]
+    for changes, account in table:
+        assert facts(**changes).owner_account == account, changes
     assert isinstance(BucketFacts(bucket="b", own_id=OWNER).owner_account, Skipped)
 
 
@@ -45,13 +38,10 @@ def test_policy_is_parsed_once() -> None:
     assert facts(policy="").parsed_policy == Policy()
 
 
-@pytest.mark.parametrize("policy", [Unread("GetBucketPolicy", "AccessDenied"), Skipped("not given")])
-def test_policy_that_was_not_read_has_no_statements(policy: Unread | Skipped) -> None:
-    assert facts(policy=policy).parsed_policy == policy
-
-
-def test_malformed_policy_counts_as_unread() -> None:
-    assert facts(policy="{").parsed_policy == Unread("GetBucketPolicy", "Malformed")
+def test_policy_that_was_not_read_or_is_malformed_has_no_statements() -> None:
+    unread = Unread("GetBucketPolicy", "AccessDenied")
+    for policy, parsed in ((unread, unread), (NONE, NONE), ("{", Unread("GetBucketPolicy", "Malformed"))):
+        assert facts(policy=policy).parsed_policy == parsed, policy
 
 
 def test_default_encryption_that_another_server_does_not_tell_does_not_exist() -> None:

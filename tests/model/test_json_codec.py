@@ -38,42 +38,40 @@ def test_structs_come_back() -> None:
     assert typed(Outer, {**GOOD, "severity": "high", "unknown": 1}).severity is Severity.HIGH
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"inner": {}}, "inner is not a list"),
-        ({"inner": [{}]}, "inner[0].key is missing"),
-        ({"inner": [*GOOD["inner"], {"key": "é" * 1025, "size": 0}]}, "inner[1].key is too long"),
-        ({"inner": [{"key": "k", "size": 2**53 + 1}]}, "inner[0].size is negative or too large"),
-        (
-            {"inner": [{"key": "k", "size": 1, "version": "\n"}]},
-            "inner[0].version has another form",
-        ),
-        ({"counts": {"EVIL": "EVIL"}}, "counts.* is not a whole number"),
-        ({"severity": "EVIL"}, "severity is not a known word"),
-        ({"another": True}, "another is not a whole number"),
-    ],
-)
-def test_an_error_names_the_path_alone(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(JsonError) as caught:
-        typed(Outer, GOOD | changes)
-    assert str(caught.value).startswith(sentence)
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"inner": {}}, "inner is not a list"),
+    ({"inner": [{}]}, "inner[0].key is missing"),
+    ({"inner": [*GOOD["inner"], {"key": "é" * 1025, "size": 0}]}, "inner[1].key is too long"),
+    ({"inner": [{"key": "k", "size": 2**53 + 1}]}, "inner[0].size is negative or too large"),
+    (
+        {"inner": [{"key": "k", "size": 1, "version": "\n"}]},
+        "inner[0].version has another form",
+    ),
+    ({"counts": {"EVIL": "EVIL"}}, "counts.* is not a whole number"),
+    ({"severity": "EVIL"}, "severity is not a known word"),
+    ({"another": True}, "another is not a whole number"),
+]
+REFUSED: list[tuple[str | bytes, str]] = [
+    (b"\xff", "it is not JSON"),
+    (b"[" * 100_000, "it is not JSON"),
+    ('{"a": NaN}', "it is not JSON"),
+    ('{"a": ' + "9" * 5000 + "}", "it is not JSON"),
+    ("[]", "it is not a JSON object"),
+    ('{"a": {"b": 1, "b": 2}}', "it names a field twice"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (b"\xff", "it is not JSON"),
-        (b"[" * 100_000, "it is not JSON"),
-        ('{"a": NaN}', "it is not JSON"),
-        ('{"a": ' + "9" * 5000 + "}", "it is not JSON"),
-        ("[]", "it is not a JSON object"),
-        ('{"a": {"b": 1, "b": 2}}', "it names a field twice"),
-    ],
-)
-def test_a_text_that_is_refused(text: str | bytes, sentence: str) -> None:
-    with pytest.raises(JsonError, match=f"^{sentence}$"):
-        parse_object(text, unique=True)
+def test_an_error_names_the_path_alone() -> None:
+    for changes, sentence in BAD:
+        with pytest.raises(JsonError) as caught:
+            typed(Outer, GOOD | changes)
+        assert str(caught.value).startswith(sentence)
+
+
+def test_a_text_that_is_refused() -> None:
+    for text, sentence in REFUSED:
+        with pytest.raises(JsonError, match=f"^{sentence}$"):
+            parse_object(text, unique=True)
 
 
 def test_bytes_are_read_with_a_byte_order_mark_or_without() -> None:
@@ -88,11 +86,11 @@ def test_a_member_by_its_path() -> None:
         member(value, "a.b.c", str, "default")
 
 
-@pytest.mark.parametrize("other", [b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
-def test_a_line_that_is_no_utf8_is_damaged_in_any_member(other: bytes) -> None:
+def test_a_line_that_is_no_utf8_is_damaged_in_any_member() -> None:
     assert decode(Inner, b'{"key":"\xc3\xa9","size":1,"more":"x"}') == Inner("é", 1)
-    with pytest.raises(JsonError, match=r"^it is not JSON$"):
-        decode(Inner, b'{"key":"k","size":1,"more":"' + other + b'"}')
+    for other in (b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"):
+        with pytest.raises(JsonError, match=r"^it is not JSON$"):
+            decode(Inner, b'{"key":"k","size":1,"more":"' + other + b'"}')
 
 
 FIRST_USES = """

@@ -46,12 +46,12 @@ ROLLUPS = RollUps(
 )
 
 
-@pytest.mark.parametrize("rollups", [ROLLUPS, replace(ROLLUPS, groups=(), first=(), nights=())])
-def test_the_file_is_read_back_as_it_was_written(rollups: RollUps) -> None:
-    data = rollups.to_json()
-    assert RollUps.from_json(data) == rollups
-    assert data.isascii()
-    assert json.loads(data)["format"] == 1
+def test_the_file_is_read_back_as_it_was_written() -> None:
+    for rollups in (ROLLUPS, replace(ROLLUPS, groups=(), first=(), nights=())):
+        data = rollups.to_json()
+        assert RollUps.from_json(data) == rollups
+        assert data.isascii()
+        assert json.loads(data)["format"] == 1
 
 
 def test_each_group_has_a_line() -> None:
@@ -60,18 +60,15 @@ def test_each_group_has_a_line() -> None:
     assert [json.loads(line.rstrip(","))["day"] for line in lines[4:-1]] == ["2026-01-01", "2026-01-02"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
+def test_a_damaged_file_is_refused() -> None:
+    data = ROLLUPS.to_json()
+    for old, new, words in (
         (b'"format": 1', b'"format": 2', "format is not 1"),
         (b'"format": 1', b'"v": 1', "was written by a development version"),
         (b'"count": 3', b'"count": -3', r"groups.\[0\].count"),
         (b'"kind": "finding"', b'"kind": "other"', r"groups.\[0\].kind"),
         (b'"totals"', b'"total"', "totals is missing"),
-    ],
-)
-def test_a_damaged_file_is_refused(old: bytes, new: bytes, words: str) -> None:
-    data = ROLLUPS.to_json()
-    assert old in data
-    with pytest.raises(JsonError, match=words.replace("groups.", "groups")):
-        RollUps.from_json(data.replace(old, new, 1))
+    ):
+        assert old in data
+        with pytest.raises(JsonError, match=words.replace("groups.", "groups")):
+            RollUps.from_json(data.replace(old, new, 1))
