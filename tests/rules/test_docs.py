@@ -11,7 +11,7 @@ from auditor.cli.main import main
 from auditor.model.finding import Severity
 from auditor.rules import RULES
 from auditor.rules import docs as catalogue
-from auditor.rules.base import SECTIONS, Rule
+from auditor.rules.base import SECTIONS
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "rules.md"
@@ -22,13 +22,6 @@ def test_page_in_the_docs_is_what_the_rules_say() -> None:
     assert PAGE.read_text() == catalogue.as_markdown(RULES), "run `make docs`"
 
 
-def test_page_has_every_group_once_and_no_group_that_is_empty() -> None:
-    page = catalogue.as_markdown(RULES)
-    for letter, subject in catalogue.GROUPS.items():
-        assert page.count(f"## {subject}\n") == 1
-        assert f"## {subject}\n" not in catalogue.as_markdown([rule for rule in RULES if rule.id[0] != letter])
-
-
 def test_table_has_one_line_a_rule_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -37,16 +30,13 @@ def test_table_has_one_line_a_rule_in_columns(capsys: pytest.CaptureFixture[str]
     assert len(starts) == 1
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_details_hold_the_whole_documentation(rule: Rule) -> None:
-    details = catalogue.as_details(rule)
-    assert details.startswith(f"{rule.id} {rule.name} ({rule.severity.value})\n{rule.title}\n")
-    assert rule.doc in details
-    assert f"Reads: {', '.join(rule.reads)}\n" in details
-    assert ("Options: " in details) == bool(rule.options)
-
-
-def test_details_name_the_options_and_where_they_are_set() -> None:
+def test_details_hold_the_whole_documentation() -> None:
+    for rule in RULES:
+        details = catalogue.as_details(rule)
+        assert details.startswith(f"{rule.id} {rule.name} ({rule.severity.value})\n{rule.title}\n")
+        assert rule.doc in details
+        assert f"Reads: {', '.join(rule.reads)}\n" in details
+        assert ("Options: " in details) == bool(rule.options)
     assert "Options: required (list) in [rules.M01] of auditor.toml" in catalogue.as_details(BY_ID["M01"])
 
 
@@ -72,9 +62,9 @@ def test_text_that_goes_over_lines_is_one_section() -> None:
     assert "  " not in flagged
 
 
-@pytest.mark.parametrize("rule", [one for one in RULES if one.id[0] == "M"] + [BY_ID["O15"]], ids=lambda rule: rule.id)
-def test_rule_on_metadata_names_annotations_as_a_blind_spot(rule: Rule) -> None:
-    assert "object annotations" in catalogue.sections(rule)["Blind to"]
+def test_rules_on_metadata_name_annotations_as_a_blind_spot() -> None:
+    for rule in (one for one in RULES if one.id[0] == "M" or one.id == "O15"):
+        assert "object annotations" in catalogue.sections(rule)["Blind to"], rule.id
 
 
 def test_page_of_rules_that_are_not_built_names_none_that_is() -> None:

@@ -15,7 +15,6 @@ from auditor.rules.plan import head_groups, judges_values, make_plan
 from tests.rules.case_files import HALVES, read_cases
 from tests.support.samples.bucket import facts as _facts
 
-WHOLE: Final = [one for one in RULES if "head" in one.reads]
 NEEDS_NO_MEMBER: Final = {"I03"}
 """Rules that take the HEAD only so that it is read: S3's checksums come with it."""
 
@@ -36,14 +35,13 @@ def test_each_member_is_in_one_group() -> None:
     assert sorted(members) == sorted(one.name for one in fields(Head))
 
 
-@pytest.mark.parametrize("one", WHOLE, ids=lambda one: one.id)
-def test_rule_reads_the_groups_that_it_names(one: Rule) -> None:
-    seen: set[str] = set()
-    for half in HALVES:
-        for case in read_cases(one, half):
+def test_rules_read_the_groups_that_they_name() -> None:
+    for one in (known for known in RULES if "head" in known.reads):
+        seen: set[str] = set()
+        for case in (case for half in HALVES for case in read_cases(one, half)):
             list(one.check(*(Watched(fact, seen) if isinstance(fact, Head) else fact for fact in case.facts)))
-    read = {GROUP_OF[member] for member in seen}
-    assert read == (set() if one.id in NEEDS_NO_MEMBER else set(one.head))
+        read = {GROUP_OF[member] for member in seen}
+        assert read == (set() if one.id in NEEDS_NO_MEMBER else set(one.head)), one.id
 
 
 def test_rule_that_takes_the_whole_head_must_name_groups() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -66,8 +66,6 @@ RUN_TYPES = {
     "write_grants": WriteGrants,
 }
 
-each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-
 
 def test_registered_written_tested_and_documented_are_the_same_rules() -> None:
     registered = {rule.id for rule in RULES}
@@ -85,59 +83,40 @@ def test_registry_names_nothing_twice_and_keeps_its_order() -> None:
     assert ids == sorted(ids, key=lambda number: (groups.index(number[0]), number))
 
 
-@each_rule
-def test_rule_stands_in_the_file_of_its_id_under_a_plain_name(rule: Rule) -> None:
-    assert re.fullmatch(rf"auditor\.rules\.[a-z]+\.{rule.id.lower()}(_[a-z]+)+", rule.check.__module__)
-    assert re.fullmatch(r"[A-Z][0-9]{2}", rule.id)
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", rule.name)
+def test_each_rule_has_everything_that_a_rule_needs() -> None:
+    failures = [f"{rule.id}: {wrong}" for rule in RULES for wrong in _wrong(rule)]
+    assert not failures, failures
 
 
-@each_rule
-def test_module_docstring_is_id_and_title(rule: Rule) -> None:
-    tree = ast.parse(_source(rule).read_text())
-    assert ast.get_docstring(tree) == f"{rule.id}: {rule.title}."
-    assert rule.title
-
-
-@each_rule
-def test_docstring_has_every_section_in_order(rule: Rule) -> None:
-    words = [line.partition(":")[0] for line in rule.doc.splitlines() if not line.startswith(" ")]
-    assert tuple(words) == SECTIONS
-    assert all(catalogue.sections(rule).values())
-
-
-@each_rule
-def test_rules_that_a_docstring_names_exist(rule: Rule) -> None:
-    named = set(re.findall(r"\b[A-Z][0-9]{2}\b", rule.doc))
-    assert named <= {rule.id for rule in RULES}
-
-
-@each_rule
-def test_parameters_are_the_facts_that_the_rule_reads(rule: Rule) -> None:
+def _wrong(rule: Rule) -> Iterator[str]:
+    if not re.fullmatch(rf"auditor\.rules\.[a-z]+\.{rule.id.lower()}(_[a-z]+)+", rule.check.__module__):
+        yield "its file has another name"
+    if not (re.fullmatch(r"[A-Z][0-9]{2}", rule.id) and re.fullmatch(r"[a-z]+(-[a-z]+)+", rule.name)):
+        yield f"the name {rule.name}"
+    tree = ast.parse(PACKAGE.joinpath(*rule.check.__module__.split(".")[2:]).with_suffix(".py").read_text())
+    if not rule.title or ast.get_docstring(tree) != f"{rule.id}: {rule.title}.":
+        yield "its module's docstring is not its id and title"
+    words = tuple(line.partition(":")[0] for line in rule.doc.splitlines() if not line.startswith(" "))
+    if words != SECTIONS or not all(catalogue.sections(rule).values()):
+        yield f"sections {words}"
+    if named := set(re.findall(r"\b[A-Z][0-9]{2}\b", rule.doc)) - {one.id for one in RULES}:
+        yield f"its docstring names {named}"
     hints = get_type_hints(rule.check)
     hints.pop("return")
-    expected = [(_parameter(fact), _type_of(fact, rule)) for fact in rule.reads]
-    assert list(hints.items()) == expected
+    if list(hints.items()) != [(_parameter(fact), _type_of(fact, rule)) for fact in rule.reads]:
+        yield f"its parameters are not the facts that it reads: {hints}"
+    if {f"config.{option}" for option in rule.options} != {fact for fact in rule.reads if fact.startswith("config.")}:
+        yield "it does not read all of its options"
+    if further := {one for node in ast.walk(tree) for one in _imported(node)} - PURE:
+        yield f"it imports {further}"
+    if any(isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.Global) for node in ast.walk(tree)):
+        yield "it is no pure function"
 
 
-@each_rule
-def test_rule_imports_nothing_but_nouns(rule: Rule) -> None:
-    tree = ast.parse(_source(rule).read_text())
-    imported = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            imported.add(f"{'.' * node.level}{node.module or ''}")
-        elif isinstance(node, ast.Import):
-            imported.update(alias.name for alias in node.names)
-    assert imported <= PURE
-    assert not any(isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.Global) for node in ast.walk(tree))
-
-
-@each_rule
-def test_configuration_is_read_in_full(rule: Rule) -> None:
-    assert {f"config.{option}" for option in rule.options} == {
-        fact for fact in rule.reads if fact.startswith("config.")
-    }
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [f"{'.' * node.level}{node.module or ''}"]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
 def test_every_bucket_fact_is_one_that_the_models_have() -> None:
@@ -149,24 +128,15 @@ def test_every_bucket_fact_is_one_that_the_models_have() -> None:
     assert set(RUN_TYPES) == RUN_FACTS
 
 
-@pytest.mark.parametrize("reads", [("acls",), ("bucket.name",), ("config.days",), ()])
-def test_declaration_that_cannot_work_fails_at_import(reads: tuple[str, ...]) -> None:
-    check = RULES[0].check
-    with pytest.raises(TypeError, match=r"^Z99 reads"):
-        rule("Z99", "never", RULES[0].severity, reads=reads)(check)
-
-
-def test_check_without_a_docstring_documents_nothing() -> None:
-    assert rule("Z99", "never", RULES[0].severity, reads=("ref",))(lambda ref: iter(())).doc == ""
+def test_declaration_that_cannot_work_fails_at_import() -> None:
+    for reads in (("acls",), ("bucket.name",), ("config.days",), ()):
+        with pytest.raises(TypeError, match=r"^Z99 reads"):
+            rule("Z99", "never", RULES[0].severity, reads=reads)(RULES[0].check)
 
 
 def _stem(rule: Rule) -> str:
     """The name of the rule's file and of its case file: `o02_everyone_read`."""
     return rule.check.__module__.rpartition(".")[2]
-
-
-def _source(rule: Rule) -> Path:
-    return PACKAGE.joinpath(*rule.check.__module__.split(".")[2:]).with_suffix(".py")
 
 
 def _parameter(fact: str) -> str:
