@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -46,11 +47,16 @@ def _is_where(entry: str, where: Where) -> bool:
     account = entry.split(":")[4] if entry.endswith(":root") else entry
     if account in where.accounts or entry == where.organization:
         return True
+    return where.address is not None and _is_within(where.address, entry)
+
+
+@lru_cache(10_000)
+def _is_within(address: str, entry: str) -> bool:
+    """True if the entry is a network that has the address."""
     try:
-        network = ipaddress.ip_network(entry, strict=False)
+        return ipaddress.ip_address(address) in ipaddress.ip_network(entry, strict=False)
     except ValueError:
         return False
-    return where.address is not None and ipaddress.ip_address(where.address) in network
 
 
 def audience_of(kind: str, name: str | None, place: str, place_name: str | None, header: str | None) -> Audience:

@@ -23,7 +23,7 @@ from tests.verdict.oracle.large import generate_large
 from tests.verdict.oracle.laws import trial
 from tests.verdict.oracle.recipe import Recipe, shrunk
 from tests.verdict.oracle.verdict import judge
-from tests.verdict.oracle.worlds import NOW
+from tests.verdict.oracle.worlds import NOW, Case
 
 _NOW: Final = datetime.fromisoformat(NOW)
 _PART: Final = 50
@@ -32,10 +32,21 @@ _PART: Final = 50
 
 def difference(recipe: Recipe) -> str | None:
     """Return what judge and oracle say of the case, None if they say the same, or if the policy is too complex."""
-    found = _judged(recipe)
-    if _is_complex(found):
-        return None
-    expected = judge(recipe.case())
+    return compared(recipe)[0]
+
+
+def compared(recipe: Recipe) -> tuple[str | None, bool]:
+    """Return the difference, and True if the policy is too complex to judge."""
+    case = recipe.case()
+    judging = VerdictJudge(case.facts, case.trusted, versions=case.versions, now=_NOW)
+    found = judging.access(case.ref, case.acl, case.head)
+    if any(reason.code is ReasonCode.TOO_COMPLEX for reason in found.reasons):
+        return None, True
+    return _differing(case, found), False
+
+
+def _differing(case: Case, found: ObjectAccess) -> str | None:
+    expected = judge(case)
     audience = frozenset(one.text for one in found.audience)
     said = f"judge: {found.verdict} {sorted(audience)}, oracle: {expected.verdict} {sorted(expected.audience)}"
     if found.verdict is not expected.verdict:
@@ -43,22 +54,6 @@ def difference(recipe: Recipe) -> str | None:
     if found.verdict is not Verdict.UNKNOWN and audience != expected.audience:
         return f"audience: {said}"
     return None
-
-
-def is_too_complex(recipe: Recipe) -> bool:
-    """True if the policy is too complex to judge."""
-    return _is_complex(_judged(recipe))
-
-
-def _judged(recipe: Recipe) -> ObjectAccess:
-    case = recipe.case()
-    return VerdictJudge(case.facts, case.trusted, versions=case.versions, now=_NOW).access(
-        case.ref, case.acl, case.head
-    )
-
-
-def _is_complex(access: ObjectAccess) -> bool:
-    return any(reason.code is ReasonCode.TOO_COMPLEX for reason in access.reasons)
 
 
 def explained(recipe: Recipe) -> str | None:
@@ -79,23 +74,17 @@ class Cases(NamedTuple):
     most: int
 
 
-def _usual(seed: int) -> tuple[str | None, bool]:
-    recipe = generate(seed)
-    return difference(recipe), is_too_complex(recipe)
-
-
-def _large(seed: int) -> tuple[str | None, bool]:
-    recipe = generate_large(seed)
-    return difference(recipe), is_too_complex(recipe)
-
-
 def _laws(seed: int) -> tuple[str | None, bool]:
     found = trial(seed)
     slow = [f"slow: {found.seconds:.1f} s of CPU"] if found.seconds > MOST_SECONDS else []
     return next(iter([*found.broken, *slow]), None), found.complex
 
 
-CASES: Final = {"usual": Cases(_usual, 0), "large": Cases(_large, 1), "laws": Cases(_laws, 5)}
+CASES: Final = {
+    "usual": Cases(lambda seed: compared(generate(seed)), 0),
+    "large": Cases(lambda seed: compared(generate_large(seed)), 1),
+    "laws": Cases(_laws, 5),
+}
 """The kinds of cases: those of a few statements; policies of 1 to 4 kB; and policies of 8 to 20 kB, on which the laws
 are tried that need no oracle."""
 MOST_SECONDS: Final = 2.0

@@ -18,6 +18,7 @@ ANY_TEXT = _ANY
 """Stands for any text, in place of a variable's value."""
 
 
+@lru_cache(10_000)
 def normal(key: str) -> str:
     """Return a condition key in its one spelling: only the tag key after the slash keeps its case."""
     head, slash, tag = key.partition("/")
@@ -32,6 +33,8 @@ def variables(text: str) -> tuple[str, ...]:
 
 def expand(text: str, request: Mapping[str, Values]) -> str | None:
     """Return `text` with its wildcards marked and its variables replaced; None if the request lacks a variable."""
+    if "${" not in text:
+        return _marked(text)
     pieces: list[str] = []
     end = 0
     for found in _VARIABLE.finditer(text):
@@ -51,6 +54,7 @@ def expand(text: str, request: Mapping[str, Values]) -> str | None:
     return "".join([*pieces, _marked(text[end:])])
 
 
+@lru_cache(10_000)
 def _marked(text: str) -> str:
     return text.replace("*", _ANY).replace("?", _ONE)
 
@@ -87,6 +91,7 @@ def _same_in_any_case(pattern: str, text: str) -> bool:
     return plain(pattern).lower() == text.lower()
 
 
+@lru_cache(100_000)
 def _network(pattern: str, text: str) -> bool:
     return ipaddress.ip_address(text) in ipaddress.ip_network(plain(pattern), strict=False)
 
@@ -147,6 +152,7 @@ def known(operator: str) -> bool:
     return _parts(operator)[1] in {*_POSITIVE_IN_LOWER, *_NEGATED_IN_LOWER, "null"}
 
 
+@lru_cache(10_000)
 def _parts(operator: str) -> tuple[str, str, bool]:
     """Return the set operator, the operator in small letters, and True for IfExists."""
     qualifier, colon, name = operator.lower().rpartition(":")

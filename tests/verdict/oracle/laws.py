@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from random import Random
@@ -12,11 +12,12 @@ from typing import Any, Final, NamedTuple
 from auditor.model.access import ReasonCode, Verdict
 from auditor.model.bucket import PublicAccessBlock
 from auditor.verdict.judge import VerdictJudge
-from tests.verdict.oracle.large import LARGE, generate_large
+from tests.verdict.oracle.large import LARGE, Statement, generate_large
 from tests.verdict.oracle.recipe import Recipe
 from tests.verdict.oracle.worlds import NOW
 
 _NOW: Final = datetime.fromisoformat(NOW)
+_ALL: Final = "arn:aws:s3:::bucket/*"
 _WIDTH: Final = (Verdict.PRIVATE, Verdict.MASKED, Verdict.SHARED, Verdict.EXPOSED)
 """The decided verdicts, the narrowest first."""
 
@@ -64,63 +65,59 @@ def trial(seed: int, sizes: tuple[int, int] = LARGE) -> Trial:
 
 
 def _broken(recipe: Recipe, first: Judged, random: Random) -> Iterator[str]:
-    for name, other in _equal(recipe, random):
-        found = judged(other)
-        if not found.complex and found[:2] != first[:2]:
-            yield f"{name}: {first.text} became {found.text}"
-    for name, other, wider in _ordered(recipe, random):
-        # The block would hide more once a policy counts as public.
-        before, after = (
-            judged(replace(one, facts={**one.facts, "public_access_block": PublicAccessBlock()}))
-            for one in (recipe, other)
-        )
-        if before.complex or after.complex or not {before.verdict, after.verdict} <= set(_WIDTH):
+    whole, changes = recipe, _equal(random)
+    for _, change in changes:
+        whole = replace(whole, statements=change(whole.statements or []))
+    # Alone, if all at once change something or are too complex.
+    if (found := judged(whole)).complex or found[:2] != first[:2]:
+        for name, change in changes:
+            found = judged(replace(recipe, statements=change(recipe.statements or [])))
+            if not found.complex and found[:2] != first[:2]:
+                yield f"{name}: {first.text} became {found.text}"
+    # The block would hide more once a policy counts as public.
+    opened = replace(recipe, facts={**recipe.facts, "public_access_block": PublicAccessBlock()})
+    before = first if "public_access_block" not in recipe.facts else judged(opened)
+    if before.complex or before.verdict not in _WIDTH:
+        return
+    for name, statement, wider in _ordered(random):
+        after = judged(replace(opened, statements=[*(recipe.statements or []), statement]))
+        if after.complex or after.verdict not in _WIDTH:
             continue
         narrow, wide = (before, after) if wider else (after, before)
         if _WIDTH.index(narrow.verdict) > _WIDTH.index(wide.verdict):
             yield f"{name}: {before.text} became {after.text}"
 
 
-def _equal(recipe: Recipe, random: Random) -> Iterator[tuple[str, Recipe]]:
-    """Yield changes of a policy that change nothing."""
-    statements = recipe.statements or []
+def _equal(random: Random) -> list[tuple[str, Callable[[list[Statement]], list[Statement]]]]:
+    """Return changes of a policy's statements that change nothing."""
+    nothing = "arn:aws:s3:::bucket/nothing-of-this/*"
     padding = [
-        _named(random, "Allow", ["s3:PutObject", "s3:ListBucket"], "arn:aws:s3:::bucket/*", IpAddress=_ip(random)),
-        _named(random, "Deny", "s3:*", "arn:aws:s3:::bucket/nothing-of-this/*", StringEquals=_endpoint(random)),
-        _named(random, "Allow", "s3:GetObject", "arn:aws:s3:::bucket/nothing-of-this/*"),
+        _named(random, "Allow", ["s3:PutObject", "s3:ListBucket"], _ALL, IpAddress=_ip(random)),
+        _named(random, "Deny", "s3:*", nothing, StringEquals=_endpoint(random)),
+        _named(random, "Allow", "s3:GetObject", nothing),
         _named(
             random, "Allow", "s3:GetObject", "arn:aws:s3:::bucket/nor/*", StringEquals={"aws:PrincipalOrgID": "o-pad"}
         ),
     ]
-    yield "padding", replace(recipe, statements=[*padding[:2], *statements, *padding[2:]])
-    yield "order", replace(recipe, statements=random.sample(statements, len(statements)))
-    yield "Sids", replace(recipe, statements=[{"Sid": f"S{place}", **one} for place, one in enumerate(statements)])
-    yield "twice", replace(recipe, statements=[*statements, *random.sample(statements, min(3, len(statements)))])
+    return [
+        ("padding", lambda some: [*padding[:2], *some, *padding[2:]]),
+        ("order", lambda some: random.sample(some, len(some))),
+        ("Sids", lambda some: [{"Sid": f"S{place}", **one} for place, one in enumerate(some)]),
+        ("twice", lambda some: [*some, *random.sample(some, min(3, len(some)))]),
+    ]
 
 
-def _ordered(recipe: Recipe, random: Random) -> Iterator[tuple[str, Recipe, bool]]:
-    """Yield changes that close nothing, with True, and changes that open nothing."""
-    statements = recipe.statements or []
-    everything = "arn:aws:s3:::bucket/*"
-    for name, one in (
-        ("allowed account", _named(random, "Allow", "s3:GetObject", everything)),
-        (
-            "allowed network",
-            {**_named(random, "Allow", "s3:Get*", everything, IpAddress=_ip(random)), "Principal": "*"},
-        ),
-    ):
-        yield name, replace(recipe, statements=[*statements, one]), True
-    for name, one in (
-        ("denied account", _named(random, "Deny", "s3:GetObject", everything)),
-        (
-            "denied elsewhere",
-            {**_named(random, "Deny", "s3:*", everything, NotIpAddress=_ip(random)), "Principal": "*"},
-        ),
-    ):
-        yield name, replace(recipe, statements=[*statements, one]), False
+def _ordered(random: Random) -> Iterator[tuple[str, Statement, bool]]:
+    """Yield statements that close nothing, with True, and statements that open nothing."""
+    allowed = {**_named(random, "Allow", "s3:Get*", _ALL, IpAddress=_ip(random)), "Principal": "*"}
+    denied = {**_named(random, "Deny", "s3:*", _ALL, NotIpAddress=_ip(random)), "Principal": "*"}
+    yield "allowed account", _named(random, "Allow", "s3:GetObject", _ALL), True
+    yield "allowed network", allowed, True
+    yield "denied account", _named(random, "Deny", "s3:GetObject", _ALL), False
+    yield "denied elsewhere", denied, False
 
 
-def _named(random: Random, effect: str, action: Any, resource: str, **condition: Any) -> dict[str, Any]:
+def _named(random: Random, effect: str, action: Any, resource: str, **condition: Any) -> Statement:
     account = f"{random.randrange(10**11, 10**12)}"
     found = {"Effect": effect, "Principal": {"AWS": account}, "Action": action, "Resource": resource}
     return {**found, **({"Condition": condition} if condition else {})}

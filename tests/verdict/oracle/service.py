@@ -116,17 +116,20 @@ def openings(
     """Yield each of the actions for which the service allows the request, with the statement or grant that opens."""
     keys = request.keys
     seen = {**keys, "s3:if-match": None, "s3:if-none-match": None} if world.bare_reads else keys
-    named = [rule for rule in world.rules if rule.names(request.who)]
+    named = memory.naming(world.rules, request.who)
     said = [rule for rule in named if memory.met(rule, keys if rule.allows else seen)]
     said = [rule for rule in said if rule.covers(world.resource, keys)]
+    grants = memory.granted.get((world, request.who))
+    if grants is None:
+        grants = memory.granted[world, request.who] = _by_acl(world, request.who)
     for action in actions:
-        spoken = [rule for rule in said if rule.covers_action(action)]
-        if denies and any(not rule.allows for rule in spoken):
+        spoken = [rule for rule in said if rule.covers_action(action)] if said else said
+        if not (spoken or action in grants) or (denies and any(not rule.allows for rule in spoken)):
             continue
         if not _user_context(world, memory, request, action, denies=denies):
             continue
         allows = [rule for rule in spoken if rule.allows and (request.who.by_acl or rule.asks_for_a_service)]
-        for opening in _object_context(world, request.who, action, allows):
+        for opening in (*grants.get(action, ()), *_by_policy(world, request.who, action, allows)):
             if not (action in BYTES and world.guesses_key and (action, opening) in request.public):
                 yield action, opening
 
@@ -144,7 +147,7 @@ def _user_context(world: World, memory: Memory, request: Request, action: str, *
     if not who.signed or (point.vpc is not None and request.keys.get("aws:sourcevpc") != (point.vpc,)):
         return False
     resource = f"{point.arn}/object/{world.resource.partition('/')[2]}"
-    said = [rule for rule in point.rules if rule.names(who) and memory.met(rule, request.keys)]
+    said = [rule for rule in memory.naming(point.rules, who) if memory.met(rule, request.keys)]
     said = [rule for rule in said if rule.covers_action(action) and rule.covers(resource, request.keys)]
     if denies and any(not rule.allows for rule in said):
         return False
@@ -165,26 +168,28 @@ def _has_key(world: World, memory: Memory, request: Request) -> bool:
         "kms:calleraccount": request.keys.get("aws:principalaccount"),
         "kms:viaservice": (f"s3.{world.region}.amazonaws.com",),
     }
-    said = [rule for rule in world.key_rules if rule.names(who) and rule.covers_action("kms:Decrypt")]
+    said = [rule for rule in memory.naming(world.key_rules, who) if rule.covers_action("kms:Decrypt")]
     effects = {rule.allows for rule in said if memory.met(rule, keys)}
     return effects == {True}
 
 
-def _object_context(world: World, who: Identity, action: str, allows: list[Rule]) -> Iterator[Opening]:
-    """The object's owner: by its ACL, and by the bucket policy if the owner of the bucket owns the object."""
-    owner = world.object_owner if world.acls else world.bucket_owner
-    if world.acls:
-        yield from _by_acl(world, who, action)
+def _by_policy(world: World, who: Identity, action: str, allows: list[Rule]) -> list[Rule]:
+    """Return the Allows that count: those of the bucket policy if the owner of the bucket owns the object."""
     if not world.acls and action in ("s3:PutObjectAcl", "s3:PutObjectVersionAcl"):
-        return
-    if owner == world.bucket_owner and not (world.cut and who.service is None):
-        yield from allows
+        return []
+    owned = not world.acls or world.object_owner == world.bucket_owner
+    return allows if owned and not (world.cut and who.service is None) else []
 
 
-def _by_acl(world: World, who: Identity, action: str) -> Iterator[Opening]:
-    for grantee, permission in (*world.grants, (world.object_owner, "FULL_CONTROL")):
-        if action in OF_PERMISSION[permission] and _in(world, who, grantee):
-            yield grantee, permission
+def _by_acl(world: World, who: Identity) -> dict[str, list[tuple[str, str]]]:
+    """Return the grants of the object's owner to the requester, by action. Its own control is one of them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    if world.acls:
+        for grantee, permission in (*world.grants, (world.object_owner, "FULL_CONTROL")):
+            if _in(world, who, grantee):
+                for action in OF_PERMISSION[permission]:
+                    found.setdefault(action, []).append((grantee, permission))
+    return found
 
 
 def _in(world: World, who: Identity, grantee: str) -> bool:

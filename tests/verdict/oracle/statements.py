@@ -154,6 +154,16 @@ class Memory:
     truth: Mapping[Test, bool]
     """The conditions whose operator IAM does not have, as one completion of the world decides them."""
     _answers: dict[tuple[Test, Values], bool] = field(default_factory=dict)
+    granted: dict[tuple[object, Identity], dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
+    """The grants of a world's ACL to a requester, by action."""
+    _naming: dict[tuple[tuple[Rule, ...], Identity], list[Rule]] = field(default_factory=dict)
+
+    def naming(self, rules: tuple[Rule, ...], who: Identity) -> list[Rule]:
+        """Return the statements that name the requester."""
+        found = self._naming.get((rules, who))
+        if found is None:
+            found = self._naming[rules, who] = [rule for rule in rules if rule.names(who)]
+        return found
 
     def met(self, rule: Rule, request: Mapping[str, Values]) -> bool:
         return all(self.holds(test, request) for test in rule.tests)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from auditor.model.access import Verdict
 from tests.verdict.oracle.audiences import STRANGE_PLACES, audience_of, trusted, widest, widest_of_strangers
@@ -14,10 +15,11 @@ from tests.verdict.oracle.entries import ANY_PLACE, Entry, Label, Labels, listed
 from tests.verdict.oracle.identities import PUBLIC_PROVIDERS, Keys, Who, identities
 from tests.verdict.oracle.places import Where, places
 from tests.verdict.oracle.service import BY_KEY, BY_VERSION, BYTES, Opening, Point, Request, World, openings
-from tests.verdict.oracle.statements import Memory, Test
+from tests.verdict.oracle.statements import Memory
 from tests.verdict.oracle.worlds import CHOSEN, CHOSEN_IF_SIGNED, CONDITIONAL, Case, Completed, worlds
 
 _OF_ACCOUNTS = {"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"}
+_EVERY = frozenset((*BY_KEY, *BY_VERSION))
 _SPELLED = {
     "aws:referer": "aws:Referer",
     "aws:useragent": "aws:UserAgent",
@@ -76,12 +78,15 @@ class _Asking:
         self._world, self._names = completed.world, completed.names
         self._unique_ids = completed.unique_ids
         self._bare = completed.world.unhidden
+        self._unencrypted = replace(completed.world, encryption=None)
         self._entries = case.trusted
         self._of_everyone: dict[object, dict[str, set[tuple[str, Opening]]]] = {}
         self._memory = Memory(completed.world.truth)  # type: ignore[arg-type]
         self._tests = [test for tests in self._names.tests.values() for test in tests]
         self._variables = {key for test in self._tests for key in test.keys[1:]}
         self._variables |= _variables_of_resources(completed.world)
+        self._shown = self._variables | {test.key for test in self._tests if len(test.keys) > 1}
+        self._plain = [test for test in self._tests if test.known and len(test.keys) == 1]
         pieces = completed.world.resource.split("/")
         self._numbers = [text for text in pieces if len(text) == 12 and text.isdigit()]
         noncurrent = case.versions and not case.ref.is_latest
@@ -138,7 +143,8 @@ class _Asking:
             return
         for request in self._requests(who, where, others=True):
             entry = self._entry(who, where, request)
-            request = replace(request, public=self._public(where, self._point_of(who, request)))
+            if self._world.guesses_key:
+                request = replace(request, public=self._public(where, self._point_of(who, request)))
             if self._allows(self._world, request):
                 yield entry, True
                 if entry == usual:
@@ -187,34 +193,40 @@ class _Asking:
     def _exposes(self, request: Request) -> bool:
         if not self._world.only_named or request.point is not None:
             return self._allows(self._world, request)
-        rules = tuple(rule for rule in self._world.rules if not (rule.allows and rule.tests))
-        return self._allows(replace(self._world, rules=rules), request)
+        return self._allows(self._named_only, request)
+
+    @cached_property
+    def _named_only(self) -> World:
+        """The world without the Allows that have a condition."""
+        return replace(self._world, rules=tuple(rule for rule in self._world.rules if not (rule.allows and rule.tests)))
 
     def _allows(self, world: World, request: Request, *, denies: bool = True) -> bool:
         return any(True for _ in self._openings(world, request, denies=denies))
 
     def _openings(self, world: World, request: Request, *, denies: bool = True) -> Iterator[tuple[str, Opening]]:
-        bare = dict.fromkeys(CONDITIONAL)
         if all(request.keys.get(key) is None for key in CONDITIONAL):
-            parts: list[tuple[Keys, frozenset[str] | None]] = [({}, None)]
-        else:  # only the ways to the bytes take these headers
-            parts = [({}, BYTES), (bare, frozenset((*BY_KEY, *BY_VERSION)) - BYTES)]
-        for keys, actions in parts:
-            yield from self._some_openings(world, request, keys, actions, denies=denies)
+            yield from self._by_either(world, request, _EVERY, denies=denies)
+            return
+        bare = replace(request, keys={**request.keys, **dict.fromkeys(CONDITIONAL)})
+        yield from self._by_either(
+            world, request, BYTES, denies=denies
+        )  # only the ways to the bytes take these headers
+        yield from self._by_either(world, bare, _EVERY - BYTES, denies=denies)
 
-    def _some_openings(
-        self, world: World, request: Request, changed: Keys, among: frozenset[str] | None, *, denies: bool
+    def _by_either(
+        self, world: World, request: Request, among: frozenset[str], *, denies: bool
     ) -> Iterator[tuple[str, Opening]]:
-        """Yield the openings of the request. changed: its keys that differ. among: the actions; None for all."""
-        request = replace(request, keys={**request.keys, **changed})
-        actions = [action for action in self._actions if among is None or action in among]
-        by_key = replace(request, keys={**request.keys, "s3:versionid": None})
-        yield from openings(world, self._memory, by_key, actions, denies=denies)
-        versions = [("v1",)] if "s3:versionid" not in self._names.tests else self._text_values("s3:versionid")
-        for version in versions:
-            by_version = replace(request, keys={**request.keys, "s3:versionid": version})
-            by = [action for action in BY_VERSION if among is None or action in among]
-            yield from openings(world, self._memory, by_version, by, denies=denies)
+        """Yield the openings of the request by its key, and by each version that a policy tells apart."""
+        by_key = [action for action in self._actions if action in among]
+        by_version: list[str] = [action for action in BY_VERSION if action in among]
+        if "s3:versionid" not in self._names.tests:
+            yield from openings(world, self._memory, request, [*by_key, *by_version], denies=denies)
+            return
+        asking: list[tuple[Values, list[str]]] = [(None, by_key)]
+        asking += [(version, by_version) for version in self._text_values("s3:versionid")]
+        for version, actions in asking:
+            asked = replace(request, keys={**request.keys, "s3:versionid": version})
+            yield from openings(world, self._memory, asked, actions, denies=denies)
 
     def _point_of(self, who: Who, request: Request) -> str:
         """Return the ARN of the request's access point, in which "own" stands for the account of a requester whom no
@@ -228,8 +240,6 @@ class _Asking:
         """Return the openings by which any account gets in through an access point, the KMS key left aside: from one of
         the addresses that have the name of this place.
         """
-        if not self._world.guesses_key:
-            return frozenset()
         name = (where.kind, where.name, where.wider)
         if name not in self._of_everyone:
             found: dict[str, set[tuple[str, Opening]]] = {}
@@ -238,7 +248,7 @@ class _Asking:
             for who, one in itertools.product(strangers, alike):
                 for request in self._requests(who, one, others=True):
                     by = found.setdefault(self._point_of(who, request), set())
-                    by.update(self._openings(replace(self._world, encryption=None), request))
+                    by.update(self._openings(self._unencrypted, request))
             self._of_everyone[name] = found
         return frozenset(self._of_everyone[name].get(point, ()))
 
@@ -348,12 +358,9 @@ class _Asking:
         return list(found.values())
 
     def _answers(self, keys: Keys) -> object:
-        tests = [test for test in self._tests if test.key in keys and _plain(test)]
-        shown = tuple((key, keys[key]) for key in sorted(keys) if key in self._variables or self._varies(key))
-        return tuple(self._memory.holds(test, keys) for test in tests), shown
-
-    def _varies(self, key: str) -> bool:
-        return any(test.key == key and len(test.keys) > 1 for test in self._tests)
+        shown = [(key, keys[key]) for key in sorted(self._shown.intersection(keys))] if self._shown else []
+        holds = self._memory.holds
+        return tuple([holds(test, keys) for test in self._plain if test.key in keys]), tuple(shown)
 
     def _distinct_whos(self) -> Iterator[Who]:
         found: set[object] = set()
@@ -432,10 +439,6 @@ def _is_unclear(label: Label) -> bool:
 
 def _takes_the_internet(request: Request | None) -> bool:
     return request is not None and request.point is not None and request.point.vpc is None
-
-
-def _plain(test: Test) -> bool:
-    return test.known and len(test.keys) == 1
 
 
 def _variables_of_resources(world: World) -> set[str]:
