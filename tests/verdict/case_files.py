@@ -1,9 +1,10 @@
 """Read the case files of the verdict: the facts of a bucket and an object, and the access that they must come to.
 
 A file is TOML. Each header names the situation, such as `[["idiom 4"]]`, and has any number of cases. A case has a
-title, the expected `verdict`, the `audience` texts and the `reasons`. All other fields are facts; a fact that the case
-leaves out is that of a private object in a bucket of its own: ACLs in use, no policy, no public access block.
-docs/verdict.md shows the first case of each idiom, and those that are `shown`.
+title, the expected `verdict`, the `audience` texts and the `reasons`; `judge_only` leaves it to the judge where the
+oracle lacks the fact. All other fields are facts; a fact that the case leaves out is that of a private object in a
+bucket of its own: ACLs in use, no policy, no public access block. docs/verdict.md shows the first case of each idiom,
+and those that are `shown`.
 
 Words stand for long values. `owner` owns the bucket, `anonymous` is S3's owner of unsigned uploads, `stranger` and
 `friend` are two more canonical IDs; a grant is written "stranger READ". A statement of a policy has its own field
@@ -65,24 +66,26 @@ FACTS: Final = frozenset(
         "semantics",
         "bucket_owner",
         "own_id",
+        "account",
         "ownership",
         "block",
         "account_block",
         "public",
         "statements",
+        "version",
         "policy",
         "payer",
         "trusted",
     }
     | {"abac", "tags", "access_points", "access_grants", "key_policies", "acl", "head", "key", "owner", "latest"}
 )
-SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown"})
+SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown", "judge_only"})
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """verdicts: the verdict, or each that is right. audience: None if the case does not say. reasons: codes, or whole
-    texts, that must be among the object's reasons.
+    texts, that must be among the object's reasons. judged_twice: the oracle knows the facts of the case, too.
     """
 
     of: str
@@ -96,12 +99,17 @@ class Case:
     verdicts: frozenset[Verdict]
     audience: frozenset[str] | None
     reasons: tuple[str, ...]
+    judged_twice: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.of}, {self.title}"
 
 
-def read_cases() -> list[Case]:
-    """Every case of the folder. Raises ValueError for a field, a verdict or a reason that does not exist."""
-    files = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml")))
-    return [_case(of, written) for file in files for of, cases in file.items() for written in cases]
+def read_cases() -> dict[str, list[Case]]:
+    """The cases of each file. Raises ValueError for a field, a verdict or a reason that does not exist."""
+    files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+    return {name: [_case(of, written) for of in file for written in file[of]] for name, file in files.items()}
 
 
 def _case(of: str, written: Mapping[str, Any]) -> Case:
@@ -112,10 +120,11 @@ def _case(of: str, written: Mapping[str, Any]) -> Case:
     reasons = tuple(written.get("reasons", ()))
     for reason in reasons:
         ReasonCode(reason.partition(": ")[0])
+    bucket = bucket_facts(written)
     return Case(
         of,
         written["title"],
-        bucket_facts(written),
+        bucket,
         frozenset(map(word, written.get("trusted", ()))),
         not written.get("latest", True),
         _ref(written),
@@ -124,6 +133,7 @@ def _case(of: str, written: Mapping[str, Any]) -> Case:
         frozenset(map(Verdict, verdicts)),
         None if audience is None else frozenset(_words(text) for text in audience),
         tuple(_words(reason) for reason in reasons),
+        not (written.get("judge_only") or "access_grants" in written or bucket.semantics is Semantics.CEPH),
     )
 
 
@@ -132,9 +142,9 @@ def bucket_facts(written: Mapping[str, Any]) -> BucketFacts:
     return BucketFacts(
         bucket="bucket",
         region="eu-central-1",
-        owner=word(written.get("bucket_owner", "owner")),
+        owner=_or_unread(word(written.get("bucket_owner", "owner")), "GetBucketAcl"),
         own_id=_or_unread(word(written.get("own_id", written.get("bucket_owner", "owner"))), "ListBuckets"),
-        account=OWN_ACCOUNT,
+        account=_or_unread(written.get("account", OWN_ACCOUNT), "GetCallerIdentity"),
         ownership=written.get("ownership", "ObjectWriter"),
         public_access_block=_block(written.get("block", [])),
         account_public_access_block=_block(written.get("account_block", [])),
@@ -153,9 +163,9 @@ def bucket_facts(written: Mapping[str, Any]) -> BucketFacts:
     )
 
 
-def document(statements: Sequence[Mapping[str, Any]]) -> str:
+def document(statements: Sequence[Mapping[str, Any]], version: str = "2012-10-17") -> str:
     """The policy of `statements` as JSON text, each with the defaults of a case."""
-    return json.dumps({"Version": "2012-10-17", "Statement": [_statement(written) for written in statements]})
+    return json.dumps({"Version": version, "Statement": [_statement(written) for written in statements]})
 
 
 def _statement(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,9 +177,10 @@ def _statement(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _canonical(principal: Any) -> Any:
     """A principal with the words of its canonical IDs replaced."""
-    if isinstance(principal, dict) and isinstance(principal.get("CanonicalUser"), str):
-        return principal | {"CanonicalUser": word(principal["CanonicalUser"])}
-    return principal
+    if not isinstance(principal, dict) or "CanonicalUser" not in principal:
+        return principal
+    named = principal["CanonicalUser"]
+    return principal | {"CanonicalUser": word(named) if isinstance(named, str) else list(map(word, named))}
 
 
 def word(text: str) -> str:
@@ -184,7 +195,7 @@ def _words(text: str) -> str:
 def _policy(written: Mapping[str, Any]) -> str | Unread:
     if "policy" in written:
         return Unread("GetBucketPolicy", "AccessDenied") if written["policy"] == "unread" else str(written["policy"])
-    return document(written["statements"]) if "statements" in written else ""
+    return document(written["statements"], written.get("version", "2012-10-17")) if "statements" in written else ""
 
 
 def _key_policy(written: Any) -> str | Unread:
@@ -245,8 +256,8 @@ def _access_point(written: Mapping[str, Any]) -> AccessPoint:
         account=OWN_ACCOUNT,
         vpc=written.get("vpc"),
         public_access_block=_block(written.get("block", [])),
-        policy=document(statements) if statements else "",
-        policy_is_public=written.get("public", False),
+        policy=_policy({**written, "statements": statements} if statements else written),
+        policy_is_public=_or_unread(written.get("public", False), "GetAccessPointPolicyStatus"),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+import tomllib
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,42 +22,21 @@ def ceph(operator: str, *values: str) -> ConditionTest:
     return test.bind({"aws:username": FixedValues(("anonymous",)), "aws:referer": Texts(may_be_absent=True)})
 
 
-@pytest.mark.parametrize(
-    ("operator", "values", "answers"),
-    [
-        # A 1 for each request that was answered with 200, a 0 for 403.
-        ("StringEquals", ["a"], "0100000"),
-        ("StringEquals", [], "0000000"),
-        ("StringNotEquals", ["a"], "0011111"),
-        ("StringNotEquals", ["a", "b"], "0111111"),
-        ("StringEqualsIfExists", ["a"], "1100000"),
-        ("StringNotEqualsIfExists", ["a"], "1011111"),
-        ("Null", ["true"], "1000000"),
-        ("Null", ["false"], "1000000"),
-        ("NullIfExists", ["true"], "1000000"),
-        ("ForAllValues:StringEquals", ["a"], "1100000"),
-        ("ForAllValues:StringEqualsIgnoreCase", ["A"], "1100000"),
-        ("ForAllValues:StringLike", ["a"], "1100000"),
-        ("ForAnyValue:StringEquals", ["a"], "0100000"),
-        ("ForAnyValue:StringEqualsIfExists", ["a"], "1100000"),
-        ("StringLike", ["*"], "0111111"),
-        ("StringLike", ["${*}"], "0000000"),
-        ("StringLike", ["x-${aws:Referer}"], "0000001"),
-        ("StringNotLike", ["a*"], "0011111"),
-        ("StringNotLike", ["a*", "c"], "0111111"),
-        ("StringEqualsIgnoreCase", ["A"], "0100000"),
-        ("StringNotEqualsIgnoreCase", ["A"], "0011111"),
-        ("StringEquals", ["a", "${aws:username}"], "0000000"),
-        ("StringNotEquals", ["${aws:username}"], "0111111"),
-        ("NumericEquals", ["1"], "0000100"),
-        ("NumericNotEquals", ["1"], "0000000"),
-        ("BinaryEquals", ["YQ=="], "0000000"),
-    ],
-)
-def test_operator_as_the_gateway_answered(operator: str, values: list[str], answers: str) -> None:
-    test = ceph(operator, *values)
-    outcomes = [test.outcome(None if referer is None else (referer,)) for referer in REFERERS]
-    assert outcomes == [answer == "1" for answer in answers]
+TABLES = tomllib.loads((Path(__file__).parent / "tables" / "ceph.toml").read_text(encoding="utf-8"))
+
+
+def test_operators_as_the_gateway_answered() -> None:
+    failures: list[object] = []
+    for operator, values, answers in TABLES["referers"]:
+        test = ceph(operator, *values)
+        outcomes = [test.outcome(None if referer is None else (referer,)) for referer in REFERERS]
+        if outcomes != [answer == "1" for answer in answers]:
+            failures.append((operator, values, outcomes))
+    for operator, values, holds in TABLES["addresses"]:
+        test = compile_test(operator, "aws:SourceIp", values, variables=True, semantics=Semantics.CEPH)
+        if (test.outcome(("127.0.0.1",)), test.outcome(())) != (holds, False):
+            failures.append((operator, values))
+    assert not failures, failures
 
 
 def test_operators_on_arns_are_left_open_because_versions_differ() -> None:
@@ -70,28 +51,6 @@ def test_variable_that_the_requester_chooses() -> None:
     assert ceph("StringEquals", "${aws:PrincipalTag/x}").outcome(("a",)) is False
     assert ceph("StringNotEquals", "${aws:PrincipalTag/x}").outcome(("a",)) is False
     assert ceph("StringNotEquals", "${aws:username}").outcome(("anonymous",)) is False
-
-
-@pytest.mark.parametrize(
-    ("operator", "values", "holds"),
-    [
-        ("IpAddress", ["127.0.0.0/8"], True),
-        ("IpAddress", ["127.0.0.9/8"], True),
-        ("IpAddress", ["0.0.0.0/0"], True),
-        ("IpAddress", ["::/0"], True),
-        ("IpAddress", ["junk"], False),
-        ("NotIpAddress", ["junk"], True),
-        ("NotIpAddress", ["127.0.0.0/8"], False),
-        ("NotIpAddress", ["10.0.0.0/8"], True),
-        ("NotIpAddress", ["10.0.0.0/8", "127.0.0.1"], False),
-        ("IpAddress", ["2001:db8::/32"], False),
-        ("IpAddress", ["::1:0:0/97"], False),
-    ],
-)
-def test_address_as_the_gateway_answered_127_0_0_1(operator: str, values: list[str], holds: bool) -> None:
-    test = compile_test(operator, "aws:SourceIp", values, variables=True, semantics=Semantics.CEPH)
-    assert test.outcome(("127.0.0.1",)) is holds
-    assert test.outcome(()) is False
 
 
 def test_other_servers_evaluate_as_aws_does() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
-
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.object import (
@@ -43,50 +41,44 @@ def reasons(access: ObjectAccess) -> list[tuple[ReasonCode, str | None]]:
     return [(one.code, one.cause) for one in access.reasons]
 
 
-def test_a_hidden_grant_to_an_outsider() -> None:
-    found = with_dormant(PRIVATE, stored(STRANGER), OWNER, NOBODY)
-    assert found.verdict is Verdict.DORMANT
-    assert reasons(found) == [(ReasonCode.STORED_GRANT, f"{STRANGER} READ")]
-    assert found.audience == (), "nobody gets in today"
+GRANT, THEIRS = ReasonCode.STORED_GRANT, ReasonCode.STORED_OWNER
+NAMELESS: Final = Acl("", (Grant("", "READ"), Grant(LOG_DELIVERY, "WRITE"), Grant(OWNER, "FULL_CONTROL")))
+DORMANT: Final[list[tuple[str, Acl, str | None, list[tuple[ReasonCode, str]]]]] = [
+    ("a grant to an outsider", stored(STRANGER), OWNER, [(GRANT, f"{STRANGER} READ")]),
+    ("a foreign owner, once and without its own grants", stored(STRANGER, owner=STRANGER), OWNER, [(THEIRS, STRANGER)]),
+    (
+        "an owner beside a grant to another",
+        stored(ALL_USERS, owner=STRANGER),
+        OWNER,
+        [(THEIRS, STRANGER), (GRANT, f"{ALL_USERS} READ")],
+    ),
+    (
+        "equal grants are one reason",
+        stored(STRANGER, STRANGER, PARTNER),
+        OWNER,
+        [(GRANT, f"{STRANGER} READ"), (GRANT, f"{PARTNER} READ")],
+    ),
+    ("everybody, of an owner who is not known", stored(ALL_USERS), None, [(GRANT, f"{ALL_USERS} READ")]),
+    ("all accounts, likewise", stored(AUTHENTICATED_USERS), None, [(GRANT, f"{AUTHENTICATED_USERS} READ")]),
+    ("an anonymous owner, likewise", stored(owner=ANONYMOUS_OWNER), None, [(THEIRS, ANONYMOUS_OWNER)]),
+    ("an ID that may be the owner's, likewise", stored(STRANGER, owner=STRANGER), None, []),
+    ("nothing", stored(), OWNER, []),
+    ("the owner", stored(OWNER), OWNER, []),
+    ("log delivery", stored(LOG_DELIVERY), OWNER, []),
+    ("no ID", stored("", owner=""), OWNER, []),
+    ("all of them", NAMELESS, OWNER, []),
+]
+"""A hidden ACL, the owner of the bucket, and the reasons why a private object is dormant; none if it stays private."""
 
 
-def test_a_hidden_owner_is_told_once_and_its_own_grants_are_not() -> None:
-    found = with_dormant(PRIVATE, stored(STRANGER, owner=STRANGER), OWNER, NOBODY)
-    assert reasons(found) == [(ReasonCode.STORED_OWNER, STRANGER)]
-
-
-def test_an_owner_beside_a_grant_to_another() -> None:
-    found = with_dormant(PRIVATE, stored(ALL_USERS, owner=STRANGER), OWNER, NOBODY)
-    assert reasons(found) == [(ReasonCode.STORED_OWNER, STRANGER), (ReasonCode.STORED_GRANT, f"{ALL_USERS} READ")]
-
-
-@pytest.mark.parametrize(
-    "hidden",
-    [
-        stored(),
-        stored(OWNER),
-        stored(LOG_DELIVERY),
-        stored("", owner=""),
-        Acl("", (Grant("", "READ"), Grant(LOG_DELIVERY, "WRITE"), Grant(OWNER, "FULL_CONTROL"))),
-    ],
-    ids=["nothing", "the owner", "log delivery", "no IDs", "all of them"],
-)
-def test_nothing_that_opens_the_object(hidden: Acl) -> None:
-    assert with_dormant(PRIVATE, hidden, OWNER, NOBODY) is PRIVATE
-
-
-def test_equal_grants_are_one_reason() -> None:
-    found = with_dormant(PRIVATE, stored(STRANGER, STRANGER, PARTNER), OWNER, NOBODY)
-    assert reasons(found) == [
-        (ReasonCode.STORED_GRANT, f"{STRANGER} READ"),
-        (ReasonCode.STORED_GRANT, f"{PARTNER} READ"),
-    ]
-
-
-def test_the_reasons_of_today_stay_first() -> None:
-    today = ObjectAccess(Verdict.PRIVATE, reasons=(Reason(ReasonCode.STORED_OWNER, PARTNER),))
+def test_a_private_object_is_dormant_by_what_its_hidden_acl_opens() -> None:
+    for name, hidden, owner, expected in DORMANT:
+        found = with_dormant(PRIVATE, hidden, owner, NOBODY)
+        assert found.verdict is (Verdict.DORMANT if expected else Verdict.PRIVATE), name
+        assert (reasons(found), found.audience) == (expected, ()), name
+    today = ObjectAccess(Verdict.PRIVATE, reasons=(Reason(THEIRS, PARTNER),))
     found = with_dormant(today, stored(STRANGER), OWNER, NOBODY)
-    assert reasons(found) == [(ReasonCode.STORED_OWNER, PARTNER), (ReasonCode.STORED_GRANT, f"{STRANGER} READ")]
+    assert reasons(found) == [(THEIRS, PARTNER), (GRANT, f"{STRANGER} READ")], "the reasons of today stay first"
 
 
 def test_a_trusted_party_opens_nothing_and_counts_as_used() -> None:
@@ -96,24 +88,10 @@ def test_a_trusted_party_opens_nothing_and_counts_as_used() -> None:
     assert with_dormant(PRIVATE, stored(PARTNER, STRANGER), OWNER, trust).verdict is Verdict.DORMANT
 
 
-@pytest.mark.parametrize("everybody", [ALL_USERS, AUTHENTICATED_USERS])
-def test_everybody_is_an_outsider_of_a_bucket_whose_owner_is_not_known(everybody: str) -> None:
-    assert with_dormant(PRIVATE, stored(everybody), None, NOBODY).verdict is Verdict.DORMANT
-
-
-def test_an_anonymous_owner_of_a_bucket_whose_owner_is_not_known() -> None:
-    found = with_dormant(PRIVATE, stored(owner=ANONYMOUS_OWNER), None, NOBODY)
-    assert reasons(found) == [(ReasonCode.STORED_OWNER, ANONYMOUS_OWNER)]
-
-
-def test_an_id_may_be_that_of_a_bucket_owner_who_is_not_known() -> None:
-    assert with_dormant(PRIVATE, stored(STRANGER, owner=STRANGER), None, NOBODY) is PRIVATE
-
-
-@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.PRIVATE])
-def test_only_a_private_object_becomes_dormant(verdict: Verdict) -> None:
-    today = ObjectAccess(verdict, (Audience(AudienceKind.ANYONE),))
-    assert with_dormant(today, stored(ALL_USERS), OWNER, NOBODY) is today
+def test_only_a_private_object_becomes_dormant() -> None:
+    for verdict in (one for one in Verdict if one is not Verdict.PRIVATE):
+        today = ObjectAccess(verdict, (Audience(AudienceKind.ANYONE),))
+        assert with_dormant(today, stored(ALL_USERS), OWNER, NOBODY) is today
 
 
 def test_an_unread_policy_leaves_the_object_unknown() -> None:
@@ -144,42 +122,23 @@ def changed(change: BucketChange, acl: Acl | Skipped, hidden: DormantAcl | None,
 OFF: Final = Skipped("ACLs are disabled")
 
 
-@pytest.mark.parametrize(
-    ("hidden", "verdict"),
-    [
-        (stored(ALL_USERS), Verdict.EXPOSED),
-        (stored(STRANGER), Verdict.SHARED),
-        (stored(STRANGER, owner=STRANGER), Verdict.SHARED),
-        (stored(OWNER), Verdict.PRIVATE),
-        (stored(ALL_USERS, owner=""), Verdict.UNKNOWN),
-    ],
-    ids=["public", "shared", "foreign", "own", "no owner in the report"],
-)
-def test_what_is_stored_counts_once_acls_are_on(hidden: Acl, verdict: Verdict) -> None:
-    told = DormantAcl(hidden, AT)
-    assert changed(BucketChange(acls=True), OFF, told, ownership=BUCKET_OWNER_ENFORCED) is verdict
-
-
-def test_acls_on_without_a_report_leave_the_object_unknown() -> None:
-    assert changed(BucketChange(acls=True), OFF, None, ownership=BUCKET_OWNER_ENFORCED) is Verdict.UNKNOWN
-
-
-def test_what_is_stored_stays_dormant_under_a_change_of_something_else() -> None:
-    told = DormantAcl(stored(ALL_USERS), AT)
-    change = BucketChange(requester_pays=True)
-    assert changed(change, OFF, told, ownership=BUCKET_OWNER_ENFORCED) is Verdict.DORMANT
-
-
-def test_the_block_goes_and_hidden_grants_count_beside_the_others() -> None:
-    told = DormantAcl(Acl("", (Grant(ALL_USERS, "READ"),)), AT)
-    hides = {"public_access_block": CLOSED}
-    assert changed(BucketChange(), OWN, told, **hides) is Verdict.DORMANT
-    assert changed(BucketChange(block=False), OWN, told, **hides) is Verdict.EXPOSED
-    assert changed(BucketChange(block=False), OWN, None, **hides) is Verdict.UNKNOWN
-
-
-def test_the_block_comes_over_what_acls_off_hide() -> None:
-    """Public grants that come back behind a block stay masked, in the verdict of the stored ACL."""
-    told = DormantAcl(stored(ALL_USERS), AT)
-    bucket: dict[str, object] = {"ownership": BUCKET_OWNER_ENFORCED, "public_access_block": CLOSED}
-    assert changed(BucketChange(acls=True), OFF, told, **bucket) is Verdict.MASKED
+def test_what_is_stored_counts_once_acls_are_on_or_the_block_goes() -> None:
+    enforced: dict[str, object] = {"ownership": BUCKET_OWNER_ENFORCED}
+    hides: dict[str, object] = {"public_access_block": CLOSED}
+    on, off = BucketChange(acls=True), BucketChange(block=False)
+    grants = Acl("", (Grant(ALL_USERS, "READ"),))
+    for name, change, acl, hidden, bucket, expected in (
+        ("public", on, OFF, stored(ALL_USERS), enforced, Verdict.EXPOSED),
+        ("shared", on, OFF, stored(STRANGER), enforced, Verdict.SHARED),
+        ("foreign", on, OFF, stored(STRANGER, owner=STRANGER), enforced, Verdict.SHARED),
+        ("own", on, OFF, stored(OWNER), enforced, Verdict.PRIVATE),
+        ("no owner in the report", on, OFF, stored(ALL_USERS, owner=""), enforced, Verdict.UNKNOWN),
+        ("no report", on, OFF, None, enforced, Verdict.UNKNOWN),
+        ("behind a block", on, OFF, stored(ALL_USERS), {**enforced, **hides}, Verdict.MASKED),
+        ("another change", BucketChange(requester_pays=True), OFF, stored(ALL_USERS), enforced, Verdict.DORMANT),
+        ("the block stays", BucketChange(), OWN, grants, hides, Verdict.DORMANT),
+        ("the block goes", off, OWN, grants, hides, Verdict.EXPOSED),
+        ("the block goes, no report", off, OWN, None, hides, Verdict.UNKNOWN),
+    ):
+        told = None if hidden is None else DormantAcl(hidden, AT)
+        assert changed(change, acl, told, **bucket) is expected, name

@@ -4,47 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-import pytest
 from msgspec.structs import replace
 
 from auditor.model.access import ObjectAccess, ReasonCode, Verdict
 from auditor.model.audiences import MOST_NAMED, listed
-from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
 from auditor.model.exception_matching import covers_verdict
 from auditor.model.line_records import access_texts
-from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
+from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef
 from auditor.verdict.judge import VerdictJudge, access_of
+from tests.verdict.case_files import bucket_facts
+from tests.verdict.oracle.recipe import OTHER, OURS, OWN_ACL, OWNER, PLAIN
 
-OWNER, OURS, OTHER = "a" * 64, "111122223333", "b" * 64
 TOO_COMPLEX = re.compile(r"too-complex: [0-9,]+ [a-z ]+, at most [0-9,]+")
 Statement = dict[str, Any]
 
 
-def bucket(*statements: Statement) -> BucketFacts:
-    return BucketFacts(
-        bucket="bucket",
-        region="eu-central-1",
-        owner=OWNER,
-        own_id=OWNER,
-        account=OURS,
-        ownership="ObjectWriter",
-        public_access_block=PublicAccessBlock(),
-        account_public_access_block=PublicAccessBlock(),
-        policy=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
-        access_points=(),
-        key_policies={},
-    )
+def bucket(*statements: Statement, points: tuple[AccessPoint, ...] = ()) -> BucketFacts:
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    return replace(bucket_facts({"public": "unread", "policy": policy}), access_points=points)
 
 
 def access(
-    *statements: Statement, trusted: tuple[str, ...] = (), key: str = "dir/key", acl: Acl | None = None
+    *statements: Statement,
+    trusted: tuple[str, ...] = (),
+    key: str = "dir/key",
+    acl: Acl = OWN_ACL,
+    points: tuple[AccessPoint, ...] = (),
 ) -> ObjectAccess:
-    head = Head(etag="e", content_length=1, server_side_encryption="AES256")
-    return access_of(bucket(*statements), acl=acl or Acl(OWNER, ()), head=head, key=key, trusted=trusted)
+    return access_of(bucket(*statements, points=points), acl=acl, head=PLAIN, key=key, trusted=trusted)
 
 
 def allow(principal: Any = "*", resource: str = "*", **condition: Any) -> Statement:
@@ -87,15 +78,13 @@ def of_an_endpoint(number: int) -> tuple[Statement, str]:
 FORMS = [of_a_source, of_a_bucket, of_a_network, of_an_endpoint]
 
 
-@pytest.mark.parametrize("number", [20, 40])
-@pytest.mark.parametrize("form", FORMS)
-def test_statements_of_one_form_have_one_answer(form: Callable[[int], tuple[Statement, str]], number: int) -> None:
+def test_statements_of_one_form_have_one_answer() -> None:
     """Each statement is for one trusted party. The answer is the same for any number of them."""
-    statements, trusted = zip(*map(form, range(number)), strict=True)
-    assert access(*statements, trusted=trusted).verdict is Verdict.PRIVATE
-    lacking = access(*statements, trusted=trusted[1:])
-    assert lacking.verdict is Verdict.SHARED
-    assert len(lacking.audience) == 1
+    for form in FORMS:
+        statements, trusted = zip(*map(form, range(40)), strict=True)
+        assert access(*statements, trusted=trusted).verdict is Verdict.PRIVATE, form
+        lacking = access(*statements, trusted=trusted[1:])
+        assert (lacking.verdict, len(lacking.audience)) == (Verdict.SHARED, 1), form
 
 
 def test_many_accounts_share_an_object_that_a_canonical_id_may_read() -> None:
@@ -121,18 +110,13 @@ def many_ways(number: int) -> list[Statement]:
     ]
 
 
-def test_a_policy_that_is_too_large_is_unknown_and_says_the_number() -> None:
-    for found in (access(*many_ways(250)), access(*many_ways(250), acl=Acl(OWNER, (Grant(ALL_USERS, "READ"),)))):
+def test_a_policy_that_is_too_large_is_unknown_for_each_object_and_says_the_number() -> None:
+    judge = VerdictJudge(bucket(*many_ways(250)), ())
+    public = Acl(OWNER, (Grant(ALL_USERS, "READ"),))
+    for key, acl in (("a", OWN_ACL), ("b/c", public)):
+        found = judge.access(ObjectRef(key, "e", 1, ""), acl, PLAIN)
         assert (found.verdict, found.audience) == (Verdict.UNKNOWN, ())
         assert [bool(TOO_COMPLEX.fullmatch(one.text)) for one in found.reasons] == [True]
-
-
-def test_a_policy_that_is_too_large_is_unknown_for_each_object_and_in_each_order() -> None:
-    judge = VerdictJudge(bucket(*many_ways(250)), ())
-    acl, head = Acl(OWNER, ()), Head(etag="e", content_length=1)
-    answers = {judge.access(ObjectRef(key, "e", 1, ""), acl, head) for key in ("a", "b/c", "d")}
-    assert len(answers) == 1
-    assert {one.verdict for one in answers} == {Verdict.UNKNOWN}
 
 
 def test_the_steps_for_an_object_do_not_depend_on_the_objects_before() -> None:
@@ -141,11 +125,10 @@ def test_the_steps_for_an_object_do_not_depend_on_the_objects_before() -> None:
     objects = [
         (f"home/{name}/x", Acl(OWNER, (Grant(digit * 64, "READ"),))) for name, digit in zip("abcd", "cdef", strict=True)
     ]
-    head = Head(etag="e", content_length=1)
 
     def judged(order: list[tuple[str, Acl]]) -> dict[str, ObjectAccess]:
         judge = VerdictJudge(facts, ())
-        return {key: judge.access(ObjectRef(key, "e", 1, ""), acl, head) for key, acl in order}
+        return {key: judge.access(ObjectRef(key, "e", 1, ""), acl, PLAIN) for key, acl in order}
 
     assert judged(objects) == judged(objects[::-1])
 
@@ -178,6 +161,41 @@ def test_a_name_in_a_long_key_is_known_by_each_of_its_beginnings() -> None:
         key=f"home/{name}",
     )
     assert found.verdict is Verdict.MASKED
+
+
+# ---- many access points
+
+POINT: Final = AccessPoint(
+    arn=f"arn:aws:s3:eu-central-1:{OURS}:accesspoint/q",
+    account=OURS,
+    public_access_block=PublicAccessBlock(),
+    policy='{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "*"}}',
+    policy_is_public=True,
+)
+THROUGH: Final[dict[str, Any]] = {"StringEquals": {"s3:DataAccessPointAccount": OURS}}
+NETWORKS: Final = [f"203.0.{number}.0/24" for number in range(20)]
+
+
+def shut(number: int) -> list[AccessPoint]:
+    return [replace(POINT, policy="", arn=f"{POINT.arn}{place}") for place in range(number)]
+
+
+def test_too_many_access_points_and_networks_leave_open_who_gets_in() -> None:
+    """The last access point alone lets requests in, and from the last network only."""
+    statements = [allow(IpAddress={"aws:SourceIp": one}, **THROUGH) for one in NETWORKS]
+    assert access(*statements, points=(*shut(59), POINT)).verdict is Verdict.SHARED
+    found = access(*statements, points=(*shut(2999), POINT))
+    assert [one.code for one in found.reasons] == [ReasonCode.TOO_COMPLEX]
+    assert TOO_COMPLEX.fullmatch(found.reasons[0].text)
+    assert access(*statements, allow(**THROUGH), points=(*shut(59), POINT)).verdict is Verdict.EXPOSED
+
+
+def test_many_accounts_and_networks_are_told_apart_at_an_access_point() -> None:
+    accounts = [f"4444555{number:05d}" for number in range(300)]
+    named = {"Effect": "Allow", "Principal": {"AWS": accounts[0]}, "Action": "s3:*", "Resource": "*"}
+    point = replace(POINT, policy=json.dumps({"Statement": named}), policy_is_public=False)
+    found = access(allow({"AWS": accounts}, IpAddress={"aws:SourceIp": NETWORKS}, **THROUGH), points=(point,))
+    assert (found.verdict, {one.name for one in found.audience}) == (Verdict.SHARED, {accounts[0]})
 
 
 # ---- the names in a line
@@ -216,15 +234,13 @@ def test_networks_are_listed_the_widest_first_and_limited_audiences_last() -> No
     assert found.audience[-1].text == f"account {account(1)} through vpc vpc-1"
 
 
-@pytest.mark.parametrize(("audience", "covered"), [(None, True), ("anyone", True), ("any-account", False)])
-def test_an_exception_covers_audiences_without_a_name_only_if_it_covers_all(
-    audience: str | None, covered: bool
-) -> None:
-    entry = ExceptionEntry(reason="r", owner="o", until="2026-12-31", verdict=Verdict.SHARED, audience=audience)
+def test_an_exception_covers_audiences_without_a_name_only_if_it_covers_all() -> None:
     found = shared(30)
-    assert covers_verdict(entry, "dir/key", found), "the judge knows all of them, and each is an account"
-    assert covers_verdict(entry, "dir/key", listed(found)) is covered
-    assert not covers_verdict(replace(entry, audience=f"account {account(1)}"), "dir/key", found)
+    for audience, covered in ((None, True), ("anyone", True), ("any-account", False)):
+        entry = ExceptionEntry(reason="r", owner="o", until="2026-12-31", verdict=Verdict.SHARED, audience=audience)
+        assert covers_verdict(entry, "dir/key", found), "the judge knows all of them, and each is an account"
+        assert covers_verdict(entry, "dir/key", listed(found)) is covered, audience
+        assert not covers_verdict(replace(entry, audience=f"account {account(1)}"), "dir/key", found)
 
 
 def test_a_reason_for_more_audiences_always_counts_some() -> None:

@@ -47,20 +47,14 @@ def test_lines_of_each_statement() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps({"Version": "2012-10-17", "Statement": STATEMENT}),
-        json.dumps({"Statement": [STATEMENT], "Version": "2012-10-17", "Id": "a"}),
-    ],
-)
-def test_a_policy_in_one_line(text: str) -> None:
-    assert statement_lines(text) == [StatementLines("#1", 1, 1)]
+def test_a_policy_in_one_line_and_one_without_statements() -> None:
+    for policy in ({"Statement": STATEMENT}, {"Statement": [STATEMENT], "Version": "2012-10-17", "Id": "a"}):
+        assert statement_lines(json.dumps(policy)) == [StatementLines("#1", 1, 1)]
+    assert statement_lines("") == statement_lines('{"Statement": []}') == []
 
 
-@pytest.mark.parametrize(
-    ("resource", "others"),
-    [
+def test_statements_of_another_bucket() -> None:
+    table: list[tuple[object, list[str]]] = [
         ("arn:aws:s3:::audited/*", []),
         ("arn:aws-cn:s3:::audited", []),
         (["arn:aws:s3:::other/*", "arn:aws:s3:::audited/a/b:c"], []),
@@ -69,21 +63,13 @@ def test_a_policy_in_one_line(text: str) -> None:
         ("arn:aws:s3:::other/*", ["#1"]),
         ("arn:aws:s3:::audited2/*", ["#1"]),
         ("arn:aws:s3:::other/audited/*", ["#1"]),
-    ],
-)
-def test_statements_of_another_bucket(resource: object, others: list[str]) -> None:
-    text = json.dumps({"Statement": [{**STATEMENT, "Resource": resource}]})
-    assert statements_of_others(text, "audited") == others
-
-
-def test_a_statement_of_all_but_some_resources_is_of_this_bucket() -> None:
+    ]
+    for resource, others in table:
+        text = json.dumps({"Statement": [{**STATEMENT, "Resource": resource}]})
+        assert statements_of_others(text, "audited") == others, resource
     statement = {name: value for name, value in STATEMENT.items() if name != "Resource"}
     text = json.dumps({"Statement": [{**statement, "NotResource": "arn:aws:s3:::other/*"}]})
     assert statements_of_others(text, "audited") == statements_of_others("", "audited") == []
-
-
-def test_no_statement() -> None:
-    assert statement_lines("") == statement_lines('{"Statement": []}') == []
 
 
 @given(
@@ -102,9 +88,8 @@ def test_each_statement_is_found_in_any_layout(more: list[dict[str, str]], inden
             assert json.loads(written) == statement
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_the_place_of_an_error() -> None:
+    for text, said in (
         ("", "line 1, column 1: "),
         ('{"Statement": [\n {"Effect": }]}', "line 2, column 13: "),
         ('{"Statement": []} x', "line 1, column 19: "),
@@ -119,11 +104,9 @@ def test_each_statement_is_found_in_any_layout(more: list[dict[str, str]], inden
         ('{"Statement": [3]}', "line 1, statement 1: a statement is not an object"),
         ('{"Statement": 3}', "neither a list nor an object"),
         ('{"Statement": [], "Statement": []}', "twice"),
-    ],
-)
-def test_the_place_of_an_error(text: str, said: str) -> None:
-    with pytest.raises(PolicyTextError, match=said):
-        check_policy(text)
+    ):
+        with pytest.raises(PolicyTextError, match=said):
+            check_policy(text)
 
 
 @given(st.text(alphabet='{}[]",:\\ \nSEStatmen', max_size=60))

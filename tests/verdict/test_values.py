@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_address
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from auditor.verdict.conditions import ConditionTest, compile_test
 from auditor.verdict.domains import (
@@ -46,116 +47,82 @@ def public_addresses(*never: str) -> Addresses:
 # ---- known answers
 
 
-@pytest.mark.parametrize(
-    ("operator", "values", "domain", "expected"),
-    [
-        ("StringEquals", ["x"], ABSENT, {NO}),
-        ("StringNotEquals", ["x"], ABSENT, {YES}),
-        ("StringEquals", ["x"], FixedValues(("x",)), {YES}),
-        ("StringEquals", ["x"], Texts(), {YES, NO}),
-        ("StringEquals", ["x"], UNKNOWN, {YES, NO}),
-        ("StringLike", ["*"], Texts(), {YES}),
-        ("StringLike", ["*"], Texts(may_be_absent=True), {YES, NO}),
-        ("Null", ["true"], Texts(), {NO}),
-        ("Null", ["true"], Texts(may_be_absent=True), {YES, NO}),
-        ("Null", ["true"], Addresses(may_be_absent=True), {YES, NO}),
-        ("Null", ["false"], Numbers(highest=1, may_be_absent=True), {YES, NO}),
-        ("Bool", ["true"], TRUE_OR_FALSE, {YES, NO}),
-        ("Bool", ["true", "false"], TRUE_OR_FALSE, {YES}),
-        # Idioms of policies: any role of that name is somebody's, but none of this account is a stranger's.
-        ("ArnLike", ["arn:aws:iam::*:role/x"], FOREIGN_ARN, {YES, NO}),
-        ("ArnLike", ["arn:aws:iam::111122223333:role/*"], FOREIGN_ARN, {NO}),
-        ("StringNotLike", ["arn:aws:*"], FOREIGN_ARN, {NO}),
-        ("StringLike", ["arn:aws:iam::11112222????:*"], FOREIGN_ARN, {YES, NO}),
-        ("StringLike", ["arn:aws:iam::abcd*"], FOREIGN_ARN, {NO}),
-        ("StringEquals", ["o-1"], Texts(only=("o-*",), never=("o-1",)), {NO}),
-        ("StringLike", ["vpce-*"], Texts(only=("vpce-*",), never=("vpce-1",)), {YES}),
-        ("StringEquals", ["vpce-1"], Texts(only=("vpce-*",), never=("vpce-1",)), {NO}),
-        ("IpAddress", ["0.0.0.0/0"], public_addresses(), {YES, NO}),
-        ("IpAddress", ["0.0.0.0/0", "::/0"], public_addresses(), {YES}),
-        ("IpAddress", ["0.0.0.0/1", "128.0.0.0/1", "::/0"], public_addresses(), {YES}),
-        ("IpAddress", ["10.0.0.0/8", "192.168.0.0/16", "fc00::/7", "127.0.0.1"], public_addresses(), {NO}),
-        ("IpAddress", ["203.0.113.0/24"], public_addresses(), {YES, NO}),
-        ("IpAddress", ["203.0.113.0/24"], public_addresses("203.0.113.0/24"), {NO}),
-        ("NotIpAddress", ["203.0.113.0/24"], Addresses(only=networks("203.0.113.0/25")), {NO}),
-        ("StringLike", ["203.0.113.*"], Addresses(only=networks("203.0.113.0/24")), {YES}),
-        ("StringLike", ["203.*"], public_addresses(), {YES, NO}),
-        ("StringLike", ["10.*", "*.*.*.*/24", "zz*"], FixedValues(("10.1.1.1",)), {YES}),
-        ("StringEquals", ["203.0.113.0/24"], public_addresses(), {NO}),
-        ("StringEquals", ["203.0.113.9"], Addresses(only=networks("203.0.113.0/24")), {YES, NO}),
-        ("StringLike", ["300.1.*"], public_addresses(), {NO}),
-        ("StringLike", ["*"], public_addresses(), {YES}),
-        ("StringLike", ["no address*"], public_addresses(), {NO}),
-        ("ArnLike", ["arn:aws:s3:::*"], public_addresses(), {NO}),
-        ("NumericEquals", ["5"], public_addresses(), {NO}),
-        ("NumericLessThan", ["600000"], Numbers(highest=604_800_000), {YES, NO}),
-        ("NumericLessThan", ["0"], Numbers(highest=604_800_000), {NO}),
-        ("NumericLessThanEquals", ["604800000"], Numbers(highest=604_800_000), {YES}),
-        ("NumericEquals", ["1.5"], Numbers(highest=10), {NO}),
-        ("NumericEquals", ["5"], Numbers(highest=10), {YES, NO}),
-        ("NumericEquals", ["5"], Numbers(lowest=5, highest=5), {YES}),
-        ("NumericGreaterThan", ["9.5"], Numbers(highest=10), {YES, NO}),
-        ("StringEquals", ["7"], Numbers(highest=10), {YES, NO}),
-        ("StringEquals", ["11", "07", "x"], Numbers(highest=10), {NO}),
-        ("StringLike", ["*"], Numbers(highest=10), {YES}),
-        ("DateGreaterThan", ["2020-01-01"], Numbers(highest=1_763_000_000), {YES, NO}),
-        ("DateGreaterThan", ["2030-01-01"], Numbers(highest=1_763_000_000), {NO}),
-        ("IpAddress", ["10.0.0.0/8"], Numbers(highest=10), {NO}),
-        ("DateLessThan", ["2025-01-01T00:00:00Z"], FixedValues(("2026-11-23T00:00:00Z",)), {NO}),
-        ("NumericLessThan", ["5"], UNKNOWN, {YES, NO}),
-        ("DateLessThan", ["2025-01-01"], UNKNOWN, {YES, NO}),
-        ("IpAddress", ["10.0.0.0/8"], UNKNOWN, {YES, NO}),
-        ("ForAllValues:StringLike", ["a*"], Texts(only=("a*",), many=True), {YES}),
-        ("ForAnyValue:StringLike", ["a*"], Texts(only=("a*",), may_be_absent=True, many=True), {YES, NO}),
-    ],
-)
-def test_vectors_of_one_test(operator: str, values: list[str], domain: Domain, expected: set[tuple[bool, ...]]) -> None:
-    assert truth_vectors([compiled(operator, *values)], domain) == expected
+KNOWN: list[tuple[str, list[str], Domain, set[tuple[bool, ...]]]] = [
+    ("StringEquals", ["x"], ABSENT, {NO}),
+    ("StringNotEquals", ["x"], ABSENT, {YES}),
+    ("StringEquals", ["x"], FixedValues(("x",)), {YES}),
+    ("StringEquals", ["x"], Texts(), {YES, NO}),
+    ("StringEquals", ["x"], UNKNOWN, {YES, NO}),
+    ("StringLike", ["*"], Texts(), {YES}),
+    ("StringLike", ["*"], Texts(may_be_absent=True), {YES, NO}),
+    ("Null", ["true"], Texts(), {NO}),
+    ("Null", ["true"], Texts(may_be_absent=True), {YES, NO}),
+    ("Null", ["true"], Addresses(may_be_absent=True), {YES, NO}),
+    ("Null", ["false"], Numbers(highest=1, may_be_absent=True), {YES, NO}),
+    ("Bool", ["true"], TRUE_OR_FALSE, {YES, NO}),
+    ("Bool", ["true", "false"], TRUE_OR_FALSE, {YES}),
+    # Idioms of policies: any role of that name is somebody's, but none of this account is a stranger's.
+    ("ArnLike", ["arn:aws:iam::*:role/x"], FOREIGN_ARN, {YES, NO}),
+    ("ArnLike", ["arn:aws:iam::111122223333:role/*"], FOREIGN_ARN, {NO}),
+    ("StringNotLike", ["arn:aws:*"], FOREIGN_ARN, {NO}),
+    ("StringLike", ["arn:aws:iam::11112222????:*"], FOREIGN_ARN, {YES, NO}),
+    ("StringLike", ["arn:aws:iam::abcd*"], FOREIGN_ARN, {NO}),
+    ("StringEquals", ["o-1"], Texts(only=("o-*",), never=("o-1",)), {NO}),
+    ("StringLike", ["vpce-*"], Texts(only=("vpce-*",), never=("vpce-1",)), {YES}),
+    ("StringEquals", ["vpce-1"], Texts(only=("vpce-*",), never=("vpce-1",)), {NO}),
+    ("IpAddress", ["0.0.0.0/0"], public_addresses(), {YES, NO}),
+    ("IpAddress", ["0.0.0.0/0", "::/0"], public_addresses(), {YES}),
+    ("IpAddress", ["0.0.0.0/1", "128.0.0.0/1", "::/0"], public_addresses(), {YES}),
+    ("IpAddress", ["10.0.0.0/8", "192.168.0.0/16", "fc00::/7", "127.0.0.1"], public_addresses(), {NO}),
+    ("IpAddress", ["203.0.113.0/24"], public_addresses(), {YES, NO}),
+    ("IpAddress", ["203.0.113.0/24"], public_addresses("203.0.113.0/24"), {NO}),
+    ("NotIpAddress", ["203.0.113.0/24"], Addresses(only=networks("203.0.113.0/25")), {NO}),
+    ("StringLike", ["203.0.113.*"], Addresses(only=networks("203.0.113.0/24")), {YES}),
+    ("StringLike", ["203.*"], public_addresses(), {YES, NO}),
+    ("StringLike", ["10.*", "*.*.*.*/24", "zz*"], FixedValues(("10.1.1.1",)), {YES}),
+    ("StringEquals", ["203.0.113.0/24"], public_addresses(), {NO}),
+    ("StringEquals", ["203.0.113.9"], Addresses(only=networks("203.0.113.0/24")), {YES, NO}),
+    ("StringLike", ["300.1.*"], public_addresses(), {NO}),
+    ("StringLike", ["*"], public_addresses(), {YES}),
+    ("StringLike", ["no address*"], public_addresses(), {NO}),
+    ("ArnLike", ["arn:aws:s3:::*"], public_addresses(), {NO}),
+    ("NumericEquals", ["5"], public_addresses(), {NO}),
+    ("NumericLessThan", ["600000"], Numbers(highest=604_800_000), {YES, NO}),
+    ("NumericLessThan", ["0"], Numbers(highest=604_800_000), {NO}),
+    ("NumericLessThanEquals", ["604800000"], Numbers(highest=604_800_000), {YES}),
+    ("NumericEquals", ["1.5"], Numbers(highest=10), {NO}),
+    ("NumericEquals", ["5"], Numbers(highest=10), {YES, NO}),
+    ("NumericEquals", ["5"], Numbers(lowest=5, highest=5), {YES}),
+    ("NumericGreaterThan", ["9.5"], Numbers(highest=10), {YES, NO}),
+    ("StringEquals", ["7"], Numbers(highest=10), {YES, NO}),
+    ("StringEquals", ["11", "07", "x"], Numbers(highest=10), {NO}),
+    ("StringLike", ["*"], Numbers(highest=10), {YES}),
+    ("DateGreaterThan", ["2020-01-01"], Numbers(highest=1_763_000_000), {YES, NO}),
+    ("DateGreaterThan", ["2030-01-01"], Numbers(highest=1_763_000_000), {NO}),
+    ("IpAddress", ["10.0.0.0/8"], Numbers(highest=10), {NO}),
+    ("DateLessThan", ["2025-01-01T00:00:00Z"], FixedValues(("2026-11-23T00:00:00Z",)), {NO}),
+    ("NumericLessThan", ["5"], UNKNOWN, {YES, NO}),
+    ("DateLessThan", ["2025-01-01"], UNKNOWN, {YES, NO}),
+    ("IpAddress", ["10.0.0.0/8"], UNKNOWN, {YES, NO}),
+    ("ForAllValues:StringLike", ["a*"], Texts(only=("a*",), many=True), {YES}),
+    ("ForAnyValue:StringLike", ["a*"], Texts(only=("a*",), may_be_absent=True, many=True), {YES, NO}),
+    ("StringEquals", ["x"], Texts(only=()), set()),
+    ("StringEquals", ["x"], Texts(never=("*",)), set()),
+    ("StringEquals", ["x"], Addresses(never=networks("::/0", "0.0.0.0/0")), set()),
+    ("StringEquals", ["x"], Texts(never=("*",), may_be_absent=True), {NO}),
+]
+"""Operator, values of the policy, the values that a requester has, the outcomes."""
 
 
-def test_without_tests_there_is_one_empty_vector() -> None:
-    for domain in (ABSENT, FixedValues(("x",)), Texts(), UNKNOWN, Addresses(), Numbers(highest=3), Texts(many=True)):
-        assert truth_vectors([], domain) == {()}
-
-
-def test_domain_without_a_value_has_no_vector() -> None:
-    tests = [compiled("StringEquals", "x")]
-    assert truth_vectors(tests, Texts(only=())) == frozenset()
-    assert truth_vectors(tests, Texts(never=("*",))) == frozenset()
-    assert truth_vectors(tests, Addresses(never=networks("::/0", "0.0.0.0/0"))) == frozenset()
-    assert truth_vectors(tests, Texts(never=("*",), may_be_absent=True)) == {NO}
-
-
-def test_correlated_tests_on_one_key() -> None:
-    tests = [compiled("StringLike", "a*b"), compiled("StringNotEquals", "ab"), compiled("StringLike", "?*a*?")]
-    assert witnesses(tests, Texts(may_be_absent=True)) == {
-        (False, True, False): (),
-        (True, False, False): ("ab",),
-        (True, True, False): ("abb",),
-        (False, True, True): ("aax",),
-        (True, True, True): ("aab",),
-    }
-
-
-def test_several_values_at_once() -> None:
-    tests = [
-        compiled("ForAllValues:StringLike", "a*"),
-        compiled("ForAnyValue:StringLike", "b*"),
-        compiled("ForAnyValue:StringEquals", "ab"),
-        compiled("Null", "true"),
+def test_vectors_of_one_test() -> None:
+    failures = [
+        (operator, values, domain)
+        for operator, values, domain, expected in KNOWN
+        if truth_vectors([compiled(operator, *values)], domain) != expected
     ]
-    found = witnesses(tests, Texts(may_be_absent=True, many=True))
-    assert found[True, False, False, True] == ()
-    assert found[False, True, True, False] in (("b", "ab"), ("ab", "b"))
-    assert set(found) == {
-        (True, False, False, True),
-        (True, False, False, False),
-        (True, False, True, False),
-        (False, False, False, False),
-        (False, False, True, False),
-        (False, True, False, False),
-        (False, True, True, False),
-    }
+    assert not failures, failures
+    for domain in (ABSENT, Texts(), UNKNOWN, Addresses(), Numbers(highest=3), Texts(many=True)):
+        assert truth_vectors([], domain) == {()}
 
 
 def test_choice_of_a_policy_variable_gives_both_outcomes() -> None:
@@ -167,37 +134,22 @@ def test_choice_of_a_policy_variable_gives_both_outcomes() -> None:
     assert truth_vectors(several, Texts(many=True)) == set(product((True, False), repeat=2))
 
 
-def test_number_that_is_also_a_text() -> None:
-    tests = [compiled("NumericLessThan", "10"), compiled("StringLike", "a*")]
-    with pytest.raises(TooComplexError):
-        truth_vectors(tests, Texts())
-    assert truth_vectors([tests[0], compiled("StringLike", "*")], Texts()) == {(True, True), (False, True)}
-
-
-@pytest.mark.parametrize(
-    ("operator", "value", "domain"),
-    [
-        ("StringLike", "203.0.*.1", public_addresses()),
-        ("StringLike", "2*", public_addresses()),
-        ("StringLike", "203.0.11?.1", public_addresses()),
-        ("StringLike", "2001:db8:*", public_addresses()),
-        ("StringLike", "?", public_addresses()),
+def test_pattern_of_numbers_or_addresses_is_too_complex() -> None:
+    table: list[tuple[str, str, Domain]] = [
+        *(("StringLike", text, public_addresses()) for text in ("203.0.*.1", "2*", "203.0.11?.1", "2001:db8:*", "?")),
         ("StringLike", "1*", Numbers(highest=10)),
         ("NumericLessThan", "5", Texts(only=("1*",))),
-        ("NumericLessThan", "5", Texts(only=("x*",))),
-    ],
-)
-def test_pattern_of_numbers_or_addresses_is_too_complex(operator: str, value: str, domain: Domain) -> None:
-    with pytest.raises(TooComplexError):
-        truth_vectors([compiled(operator, value)], domain)
+    ]
+    for operator, value, domain in table:
+        with pytest.raises(TooComplexError):
+            truth_vectors([compiled(operator, value)], domain)
+    mixed = [compiled("NumericLessThan", "10"), compiled("StringLike", "*")]
+    assert truth_vectors(mixed, Texts()) == {(True, True), (False, True)}
 
 
-@pytest.mark.parametrize(
-    ("text", "broad"),
-    [("0.0.0.0/0", True), ("8.0.0.0/7", True), ("10.0.0.0/8", False), ("2000::/31", True), ("2001:db8::/32", False)],
-)
-def test_network_that_s3_holds_public(text: str, broad: bool) -> None:
-    assert is_broad(parse_network(text)) is broad
+def test_network_that_s3_holds_public() -> None:
+    networks = ("0.0.0.0/0", "8.0.0.0/7", "2000::/31", "10.0.0.0/8", "2001:db8::/32")
+    assert [is_broad(parse_network(text)) for text in networks] == [True] * 3 + [False] * 2
 
 
 # ---- brute force
@@ -224,7 +176,7 @@ TEXTS = st.builds(
     never=st.lists(SHAPE, max_size=2).map(tuple),
     may_be_absent=st.booleans(),
 )
-SHORT = ["".join(chars) for length in range(6) for chars in product("abx", repeat=length)] + ["true", "B", "BA", "Aab"]
+SHORT = ["".join(chars) for length in range(5) for chars in product("abx", repeat=length)] + ["true", "B", "BA", "Aab"]
 
 
 def vector(tests: Sequence[ConditionTest], values: tuple[str, ...]) -> tuple[bool | None, ...]:
@@ -236,30 +188,20 @@ def keeps(domain: Texts, text: str) -> bool:
     return vector(likes, (text,)) == (True, False)
 
 
-@given(TESTS, TEXTS)
-@example([compiled("ForAllValues:StringEquals", "a")], Texts())
-@example([compiled("ForAnyValue:StringNotEquals", "a")], Texts(never=("?*",)))
-def test_text_that_the_requester_chooses(tests: list[ConditionTest], domain: Texts) -> None:
-    found = witnesses(tests, domain)
-    for expected, values in found.items():
-        assert vector(tests, values) == expected
-        assert keeps(domain, values[0]) if values else domain.may_be_absent
-    by_force = {vector(tests, (text,)) for text in SHORT if keeps(domain, text)}
-    if domain.may_be_absent:
-        by_force.add(vector(tests, ()))
-    assert by_force <= set(found)
-
-
-@given(TESTS, TEXTS)
-def test_several_texts_that_the_requester_chooses(tests: list[ConditionTest], domain: Texts) -> None:
-    domain = Texts(only=domain.only, never=domain.never, may_be_absent=domain.may_be_absent, many=True)
+@given(TESTS, TEXTS, st.booleans())
+@example([compiled("ForAllValues:StringEquals", "a")], Texts(), False)
+@example([compiled("ForAnyValue:StringNotEquals", "a")], Texts(never=("?*",)), False)
+def test_texts_that_the_requester_chooses(tests: list[ConditionTest], domain: Texts, many: bool) -> None:
+    domain = replace(domain, many=many)
     found = witnesses(tests, domain)
     for expected, values in found.items():
         assert vector(tests, values) == expected
         assert all(keeps(domain, value) for value in values) if values else domain.may_be_absent
-    kept = [text for text in SHORT if text and len(text) <= 2 and keeps(domain, text)]
-    by_force = {vector(tests, chosen) for size in (1, 2) for chosen in combinations(kept, size)}
-    assert by_force <= set(found)
+    kept = [text for text in SHORT if keeps(domain, text)]
+    chosen: list[tuple[str, ...]] = [(text,) for text in kept if text or not many]
+    chosen += combinations([text for text in kept if text and len(text) <= 2], 2) if many else []
+    chosen += [()] if domain.may_be_absent else []
+    assert {vector(tests, values) for values in chosen} <= set(found)
 
 
 CIDR = st.builds(
@@ -309,30 +251,39 @@ NUMBER_TESTS = st.lists(
         lambda relation, values: compiled(f"Numeric{relation}", *values),
         st.sampled_from(["Equals", "NotEquals", "LessThan", "LessThanEquals", "GreaterThan", "GreaterThanEquals"]),
         st.lists(st.sampled_from(["0", "3", "3.5", "-1", "7", "7.0", "1e1", "11", "20.25"]), max_size=3),
-    )
-    | st.builds(compiled, st.just("StringNotEquals"), st.sampled_from(["3", "11", "x", "03"])),
+    ),
     max_size=4,
 )
+TEXT_OF_NUMBER = st.builds(compiled, st.just("StringNotEquals"), st.sampled_from(["3", "11", "x", "03"]))
 
 
-@given(NUMBER_TESTS, st.integers(0, 12), st.integers(0, 30))
-def test_number_that_the_requester_chooses(tests: list[ConditionTest], lowest: int, highest: int) -> None:
-    by_force = {vector(tests, (str(number),)) for number in range(lowest, highest + 1)}
-    assert truth_vectors(tests, Numbers(lowest=lowest, highest=highest)) == by_force
-
-
-@given(
-    st.lists(
-        st.builds(
-            lambda relation, values: compiled(f"Numeric{relation}", *values),
-            st.sampled_from(["Equals", "NotEquals", "LessThan", "GreaterThanEquals"]),
-            st.lists(st.sampled_from(["0", "3", "3.5", "-1"]), max_size=3),
-        ),
-        max_size=3,
-    )
-)
-def test_number_in_a_text_of_which_nothing_is_known(tests: list[ConditionTest]) -> None:
-    texts = ["x", "-2", "-1", "-0.5", "0", "2", "3", "3.2", "3.5", "4", "99"]
+@given(NUMBER_TESTS, st.lists(TEXT_OF_NUMBER, max_size=1), st.integers(0, 12), st.integers(0, 30))
+def test_number_that_the_requester_chooses(
+    tests: list[ConditionTest], more: list[ConditionTest], lowest: int, highest: int
+) -> None:
+    both = [*tests, *more]
+    by_force = {vector(both, (str(number),)) for number in range(lowest, highest + 1)}
+    assert truth_vectors(both, Numbers(lowest=lowest, highest=highest)) == by_force
+    texts = [
+        "x",
+        "-2",
+        "-1",
+        "-0.5",
+        "0",
+        "2",
+        "3",
+        "3.2",
+        "3.5",
+        "5",
+        "7",
+        "8",
+        "10",
+        "10.5",
+        "11",
+        "12",
+        "20.25",
+        "99",
+    ]
     assert truth_vectors(tests, UNKNOWN) == {vector(tests, ()), *(vector(tests, (text,)) for text in texts)}
 
 
@@ -384,27 +335,10 @@ def test_hostile_tests_end_in_vectors_or_in_the_one_error(
             assert all(outcome in (None, wanted) for outcome, wanted in zip(outcomes, expected, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("listed", "domain"),
-    [
-        ([f"*a{'?' * 40}b"], Texts()),
-        ([f"*{letter}{'?' * 9}b*" for letter in "abcdefghij"], Texts()),
-        ([f"*{''.join(letters)}*" for letters in permutations("abcde", 3)], Texts()),
-    ],
-)
-def test_too_many_combinations_are_given_up(listed: list[str], domain: Domain) -> None:
-    with pytest.raises(TooComplexError):
-        truth_vectors([compiled("StringLike", text) for text in listed], domain)
-
-
-def test_a_long_text_is_not_too_complex() -> None:
-    assert truth_vectors([compiled("StringLike", "ab" * 30_000)], Texts()) == {YES, NO}
-
-
-def test_too_many_tests_are_given_up() -> None:
+def test_too_many_combinations_and_tests_are_given_up() -> None:
+    letters = [f"*{letter}{'?' * 9}b*" for letter in "abcdefghij"]
     many: list[tuple[list[ConditionTest], Domain]] = [
-        ([compiled("IpAddress", f"9.{i}.{j}.0/24") for i in range(6) for j in range(250)], public_addresses()),
-        ([compiled("DateLessThan", f"{year}-01-01") for year in range(1600, 2000)], UNKNOWN),
+        ([compiled("StringLike", text) for text in letters], Texts()),
         ([compiled("ForAnyValue:StringEquals", str(i)) for i in range(20)], Texts(many=True)),
     ]
     for tests, domain in many:
@@ -414,22 +348,11 @@ def test_too_many_tests_are_given_up() -> None:
         assert raised.value.excess.things == "steps for one condition key"
 
 
-def test_many_networks_of_one_test_are_not_too_many() -> None:
-    listed = [f"9.{i}.{j}.0/25" for i in range(25) for j in range(250)]
-    assert truth_vectors([compiled("IpAddress", *listed)], public_addresses()) == {YES, NO}
-
-
-def test_networks_side_by_side_count_as_one() -> None:
-    listed = [f"9.{i}.{j}.0/24" for i in range(25) for j in range(256)]
-    assert truth_vectors([compiled("IpAddress", *listed)], public_addresses()) == {YES, NO}
-
-
-def test_equal_tests_are_equal_keys() -> None:
-    tests = {compiled("StringLike", "a*", "b"), compiled("StringLike", "a*", "b"), compiled("IpAddress", "10.0.0.0/8")}
-    assert len(tests) == 2
-
-
 def test_long_lists_of_values_are_not_too_complex() -> None:
+    assert truth_vectors([compiled("StringLike", "ab" * 30_000)], Texts()) == {YES, NO}
+    apart, beside = ([f"9.{i}.{j}.0/{bits}" for i in range(25) for j in range(250)] for bits in (25, 24))
+    for listed in (apart, beside):
+        assert truth_vectors([compiled("IpAddress", *listed)], public_addresses()) == {YES, NO}
     accounts = [f"{i * 7_919_000_123 % 10**12:012d}" for i in range(1_000)]
     domain = Texts(only=("############",), never=tuple(accounts[:500]))
     assert truth_vectors([compiled("StringEquals", *accounts)], domain) == {YES, NO}
