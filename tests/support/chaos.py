@@ -12,7 +12,9 @@ import hashlib
 import json
 import multiprocessing
 import random
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
@@ -25,9 +27,8 @@ from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.message import encode as encoded
 from auditor.ledger import open_ledger
 from tests.support.chaos_worker import KIB, LARGE, Places, work
-from tests.support.killing import waiting
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import ACCESS_DENIED, Fault
+from tests.support.servers.stub_faults import ACCESS_DENIED, BLACK_HOLE, Fault
 
 BUCKET: Final = "audited"
 APART: Final = 400.0
@@ -35,6 +36,8 @@ APART: Final = 400.0
 POISON: Final = ("poison", '{"v":2}', '{"Records":[{}]}')
 KILLED: Final = 0.03
 """Share of the workers that is killed in a round."""
+IN_MID_HASH: Final = 8
+"""In one of so many rounds all workers are killed while one of them reads a large object."""
 FORBIDDEN: Final = "forbidden"
 """A key that S3 lets nobody read."""
 
@@ -64,6 +67,7 @@ class Tally:
     refusals: int = 0
     overwritten: int = 0
     deleted: int = 0
+    in_mid_hash: int = 0
 
 
 class Campaign:
@@ -80,7 +84,8 @@ class Campaign:
         self._workers: list[BaseProcess | None] = [None] * workers
         self._sequence = 0
         self._sent: list[str] = []
-        stub.faults = [_forbid]
+        self._held: list[str] = []
+        stub.faults = [self._refused]
 
     def run(self, *, rounds: int, outage: tuple[int, int], pause: float) -> None:
         """Send, kill and start for so many rounds. outage: first and last round in which the ledger refuses."""
@@ -92,6 +97,8 @@ class Campaign:
                 self._wait_for_refusals()
                 Path(self._places.outage).unlink()
             self._change()
+            if number % IN_MID_HASH == IN_MID_HASH - 1 and not outage[0] <= number < outage[1]:
+                self._kill_in_mid_hash(f"held-{number:04}")
             self._kill(number)
             self._start()
             time.sleep(pause)
@@ -142,6 +149,28 @@ class Campaign:
                 process.join()
                 self.tally.kills += process.exitcode == -9
 
+    def _kill_in_mid_hash(self, key: str) -> None:
+        """Kill all workers when one of them waits for the bytes of this object, however long it takes to get there."""
+        self._held = [key]
+        self._send(self._put(key, 2 * LARGE))
+        deadline = time.monotonic() + 300
+        while self._held and time.monotonic() < deadline:
+            self._start()
+            time.sleep(0.1)
+        assert not self._held, f"no worker reads {key}"
+        self.stop()
+        self._workers = [None] * len(self._workers)
+        self.tally.in_mid_hash += 1
+
+    def _refused(self, operation: str, key: str, _: int) -> Fault | None:
+        """Refuse the key that nobody may read, and let the first reader of a held key wait for its bytes."""
+        if operation != "GetObject":
+            return None
+        if key in self._held:
+            self._held.remove(key)
+            return BLACK_HOLE
+        return ACCESS_DENIED if key == FORBIDDEN else None
+
     def _change(self) -> None:
         """Make, overwrite and delete objects, and send their messages: some twice, some late, in any order."""
         bodies = []
@@ -191,8 +220,11 @@ class Campaign:
         self.tally.messages += len(bodies)
 
 
-def _forbid(operation: str, key: str, _: int) -> Fault | None:
-    return ACCESS_DENIED if (operation, key) == ("GetObject", FORBIDDEN) else None
+def waiting(sqs: Any, url: str) -> int:
+    """Messages on a queue, hidden and delayed ones included."""
+    names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return sum(int(found[name]) for name in names)
 
 
 def campaign(
@@ -238,6 +270,8 @@ def campaign(
     assert not any(None in reasons for reasons in letters.values()), letters
     assert waiting(sqs, queue) == 0
     assert tally.kills >= rounds // 20, "too few were killed to show anything"
+    taken_over = _taken_over(ledger)
+    assert taken_over is None or taken_over >= tally.in_mid_hash
     return (
         f"seed {seed}: {tally.messages:,} messages in {rounds} rounds, {outage[1] - outage[0]} of them an outage,"
         f" {len(truth.digests):,} object versions ({tally.overwritten:,} overwrites, {tally.deleted:,} deletions),"
@@ -271,3 +305,13 @@ def _letters(sqs: Any, dead: str) -> dict[str, set[str | None]]:
             reason = one.get("MessageAttributes", {}).get("reason")
             found.setdefault(name, set()).add(reason and reason["StringValue"])
     return found
+
+
+def _taken_over(ledger: str) -> int | None:
+    """Return the number of large objects that one worker began and another finished; None without SQLite."""
+    kind, _, file = ledger.partition(":")
+    if kind != "sqlite":
+        return None
+    with closing(sqlite3.connect(file)) as connection:
+        ((count,),) = connection.execute("SELECT count(*) FROM leases WHERE fence > 1").fetchall()
+    return int(count)
