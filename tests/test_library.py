@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +42,12 @@ def bucket(stub: StubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     return stub
 
 
+@pytest.fixture
+def run(bucket: StubServer) -> auditor.Run:
+    """An audit of the bucket."""
+    return auditor.audit_bucket("s3://my-bucket", out="runs")
+
+
 def test_public_names_are_complete_and_no_folders() -> None:
     declared = {
         name.name
@@ -52,6 +60,8 @@ def test_public_names_are_complete_and_no_folders() -> None:
     rooms = {path.stem for path in (ROOT / "auditor").iterdir()}
     assert rooms.isdisjoint(auditor.__all__)
     assert all(inspect.getdoc(getattr(auditor, name)) or name == "RULES" for name in auditor.__all__)
+    with pytest.raises(AttributeError, match="audit_buckets"):
+        auditor.audit_buckets  # noqa: B018
 
 
 def test_importing_the_package_loads_nothing_else_and_leaves_the_environment_alone() -> None:
@@ -63,17 +73,12 @@ def test_importing_the_package_loads_nothing_else_and_leaves_the_environment_alo
     assert done.stdout == "True []\n"
 
 
-def test_a_name_that_is_none() -> None:
-    with pytest.raises(AttributeError, match="audit_buckets"):
-        auditor.audit_buckets  # noqa: B018
-
-
-@pytest.mark.parametrize("work", [*WORKS, *WITHOUT_STOP])
-def test_both_forms_of_a_work_take_the_same_arguments(work: str) -> None:
-    blocking = inspect.signature(getattr(auditor, work)).parameters
-    waiting = inspect.signature(getattr(auditor, f"{work}_async")).parameters
-    assert set(waiting) - set(blocking) == ({"stop"} if work in WORKS else set())
-    assert SETTINGS.keys().isdisjoint(blocking.keys() - {"algorithms"})
+def test_both_forms_of_a_work_take_the_same_arguments() -> None:
+    for work in (*WORKS, *WITHOUT_STOP):
+        blocking = inspect.signature(getattr(auditor, work)).parameters
+        waiting = inspect.signature(getattr(auditor, f"{work}_async")).parameters
+        assert set(waiting) - set(blocking) == ({"stop"} if work in WORKS else set()), work
+        assert SETTINGS.keys().isdisjoint(blocking.keys() - {"algorithms"}), work
 
 
 def test_the_examples_of_the_page_run_in_order(bucket: StubServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,25 +133,13 @@ def test_the_frame_of_all_objects_has_flat_columns(bucket: StubServer) -> None:
         run.frame("undecided")  # type: ignore[arg-type]
 
 
-def test_a_run_in_html_is_escaped(bucket: StubServer, tmp_path: Path) -> None:
-    run = auditor.audit_bucket("s3://my-bucket/photos/<b>", out="runs", allow_empty=True)
-    assert "<b>" not in run._repr_html_()
-    assert "photos/&lt;b&gt;" in run._repr_html_()
-    assert Path(run.report).read_text().startswith("<!DOCTYPE html>")
-
-
-def test_a_line_shows_itself(bucket: StubServer) -> None:
-    run = auditor.audit_bucket("s3://my-bucket", out="runs")
+def test_a_run_and_a_line_show_themselves(run: auditor.Run) -> None:
     (line,) = run.objects(verdict="exposed")
     assert repr(line) == "ObjectLine('photos/public.jpg', exposed, audience=['anyone'], rules=['O02'])"
-
-
-@pytest.mark.parametrize("name", ["audit_bucket", "explain", "hash_bucket", "verify_bucket", "judge_run"])
-def test_help_lists_every_keyword(name: str) -> None:
-    words = inspect.getdoc(getattr(auditor, name)) or ""
-    assert "Settings:\n" in words
-    for keyword in inspect.get_annotations(getattr(keyword_types, KEYWORDS[name])):
-        assert f"    {keyword}: " in words
+    odd = auditor.audit_bucket("s3://my-bucket/photos/<b>", out="runs", allow_empty=True)
+    assert "<b>" not in odd._repr_html_()
+    assert "photos/&lt;b&gt;" in odd._repr_html_()
+    assert Path(odd.report).read_text().startswith("<!DOCTYPE html>")
 
 
 KEYWORDS = {
@@ -156,6 +149,16 @@ KEYWORDS = {
     "verify_bucket": "VerifyKeywords",
     "judge_run": "JudgeKeywords",
 }
+
+
+def test_help_lists_every_keyword() -> None:
+    for name, keywords in KEYWORDS.items():
+        words = inspect.getdoc(getattr(auditor, name)) or ""
+        assert "Settings:\n" in words
+        missing = [
+            one for one in inspect.get_annotations(getattr(keyword_types, keywords)) if f"    {one}: " not in words
+        ]
+        assert missing == [], name
 
 
 @pytest.mark.slow
@@ -176,18 +179,17 @@ def test_mypy_refuses_a_keyword_that_is_no_setting(tmp_path: Path) -> None:
     assert "max_rte" in faults[0]
 
 
-def test_the_run_is_what_the_command_line_writes(bucket: StubServer) -> None:
-    run = auditor.audit_bucket("s3://my-bucket", out="runs")
+def test_the_run_is_what_the_command_line_writes(run: auditor.Run) -> None:
     assert run.summary is not None
     assert run.summary.to_dict() == json.loads(Path(run.place, "summary.json").read_text())
     assert [line.key for line in run.objects()] == ["photos/private.jpg", "photos/public.jpg"]
     assert [line.key for line in run.objects(verdict=auditor.Verdict.EXPOSED)] == ["photos/public.jpg"]
     assert {line.severity for line in run.findings(at_least="high")} == {"high"}
     assert list(run.undecided()) == []
+    assert auditor.open_run(Path(run.place)).complete
 
 
-def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> None:
-    run = auditor.audit_bucket("s3://my-bucket", out="./runs")
+def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer, run: auditor.Run) -> None:
     uri = "s3://my-bucket/photos/public.jpg"
     (live,) = auditor.explain(uri)
     bucket.forget()
@@ -202,53 +204,42 @@ def test_an_object_is_explained_live_and_from_its_run(bucket: StubServer) -> Non
         auditor.explain(uri, version_id=7)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"max_rates": 1}, "the keyword 'max_rates' is not a setting: did you mean max_rate?"),
-        ({"max_rate": "fast"}, "max_rate is 'fast': give "),
-        ({"only": ("O99",)}, "there is no rule 'O99'"),
-        ({"hash": True}, "--queue and --hash need a ledger"),
-        ({"zzzz": 1}, "the keyword 'zzzz' is not a setting: use accept_cost, "),
-        ({"max_age": "90d"}, "the keyword 'max_age' does not apply here: use accept_cost, "),
-        ({"algorithm": "md5", "algorithms": "md5"}, "two keywords give the setting algorithms: "),
-        ({"out": "s3://my-bucket/runs"}, "is in the audited bucket"),
-        ({"config": "no.toml"}, "there is no file 'no.toml'"),
-        ({"config": 5}, "config is '5': give a text"),
-        ({"resume": 5}, "resume is '5': give a text"),
-        ({"start_after": 5}, "start_after is '5': give a text"),
-        ({"stop_at": b"x"}, "give a text"),
-        ({"trusted": {"a", 5}}, "give names"),
-        ({"out": 5}, "out is '5': give a text"),
-    ],
-)
-def test_wrong_arguments_are_one_sentence(bucket: StubServer, arguments: dict[str, object], sentence: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        auditor.audit_bucket("s3://my-bucket", **arguments)  # type: ignore[arg-type]
-    assert sentence in str(caught.value)
+WRONG: list[tuple[dict[str, object], str]] = [
+    ({"max_rates": 1}, "the keyword 'max_rates' is not a setting: did you mean max_rate?"),
+    ({"max_rate": "fast"}, "max_rate is 'fast': give "),
+    ({"only": ("O99",)}, "there is no rule 'O99'"),
+    ({"hash": True}, "--queue and --hash need a ledger"),
+    ({"zzzz": 1}, "the keyword 'zzzz' is not a setting: use accept_cost, "),
+    ({"max_age": "90d"}, "the keyword 'max_age' does not apply here: use accept_cost, "),
+    ({"algorithm": "md5", "algorithms": "md5"}, "two keywords give the setting algorithms: "),
+    ({"out": "s3://my-bucket/runs"}, "is in the audited bucket"),
+    ({"config": "no.toml"}, "there is no file 'no.toml'"),
+    ({"config": 5}, "config is '5': give a text"),
+    ({"resume": 5}, "resume is '5': give a text"),
+    ({"start_after": 5}, "start_after is '5': give a text"),
+    ({"stop_at": b"x"}, "give a text"),
+    ({"trusted": {"a", 5}}, "give names"),
+    ({"out": 5}, "out is '5': give a text"),
+]
+
+
+def test_wrong_arguments_are_one_sentence(bucket: StubServer) -> None:
+    for arguments, sentence in WRONG:
+        with pytest.raises(UsageError) as caught:
+            auditor.audit_bucket("s3://my-bucket", **arguments)  # type: ignore[arg-type]
+        assert sentence in str(caught.value)
+    for uri in (None, 5, b"s3://my-bucket", "my-bucket"):
+        with pytest.raises(UsageError, match="s3://"):
+            auditor.audit_bucket(uri)  # type: ignore[arg-type]
+    for place in (None, 5, "", "~nobody-here/bucket=b/x", f"\0/bucket=my-bucket/run={RUN}"):
+        with pytest.raises(UsageError, match="is not a run folder"):
+            auditor.open_run(place)  # type: ignore[arg-type]
     assert not bucket.requests
 
 
-@pytest.mark.parametrize("uri", [None, 5, b"s3://my-bucket", "my-bucket"])
-def test_a_target_of_another_type_is_one_sentence(uri: object) -> None:
-    with pytest.raises(UsageError, match="s3://"):
-        auditor.audit_bucket(uri)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("place", [None, 5, "", "~nobody-here/bucket=b/x", f"\0/bucket=my-bucket/run={RUN}"])
-def test_a_place_that_is_no_run_folder_is_one_sentence(place: object) -> None:
-    with pytest.raises(UsageError, match="is not a run folder"):
-        auditor.open_run(place)  # type: ignore[arg-type]
-
-
-def test_names_from_any_iterable(bucket: StubServer) -> None:
-    run = auditor.audit_bucket("s3://my-bucket", only=(name for name in ("O02",)), out="runs")
+def test_names_from_any_iterable_and_a_path(bucket: StubServer, tmp_path: Path) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", only=(name for name in ("O02",)), out=tmp_path / "runs")
     assert {line.rule for line in run.findings()} == {"O02"}
-
-
-def test_paths_are_taken_as_texts(bucket: StubServer, tmp_path: Path) -> None:
-    run = auditor.audit_bucket("s3://my-bucket", out=tmp_path / "runs")
-    assert auditor.open_run(Path(run.place)).complete
 
 
 def test_algorithms_as_one_text(bucket: StubServer) -> None:
@@ -269,11 +260,8 @@ def test_a_ledger_that_is_missing_or_not_there(bucket: StubServer) -> None:
 
 
 async def test_the_blocking_form_where_a_loop_runs_already(bucket: StubServer) -> None:
-    """As in a notebook."""
+    """As in a notebook: it has the same result, and the same failure."""
     assert auditor.audit_bucket("s3://my-bucket", out="runs").complete
-
-
-async def test_a_failure_where_a_loop_runs_already_is_the_failure_itself(bucket: StubServer) -> None:
     with pytest.raises(RunError, match="there is no bucket named 'other'"):
         auditor.audit_bucket("s3://other", out="runs")
 
@@ -292,9 +280,6 @@ async def test_stop_and_progress(bucket: StubServer) -> None:
 
 
 def test_nothing_of_the_process_is_changed(bucket: StubServer) -> None:
-    import gc
-    import signal
-
     before = gc.get_threshold(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     auditor.audit_bucket("s3://my-bucket", out="runs")
     assert (gc.get_threshold(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
