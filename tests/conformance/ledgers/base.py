@@ -57,15 +57,25 @@ LedgerCheck = Callable[[OpenLedger], Awaitable[None]]
 """Checks one promise of a ledger; raises AssertionError if the ledger breaks the promise."""
 
 
-def opened(check: Callable[[Ledger], Awaitable[None]]) -> LedgerCheck:
-    """Return a check that opens the ledger once and runs `check` on it."""
+CHECKS: Final[list[LedgerCheck]] = []
+"""The checks of all modules, in the order of their definitions."""
 
-    @wraps(check)
+
+def check(one: LedgerCheck) -> LedgerCheck:
+    """Add a check to the suite, and return it."""
+    CHECKS.append(one)
+    return one
+
+
+def opened(one: Callable[[Ledger], Awaitable[None]]) -> LedgerCheck:
+    """Add to the suite, and return, a check that opens the ledger once and runs `one` on it."""
+
+    @wraps(one)
     async def run(opener: OpenLedger) -> None:
         async with opener() as ledger:
-            await check(ledger)
+            await one(ledger)
 
-    return run
+    return check(run)
 
 
 @contextmanager

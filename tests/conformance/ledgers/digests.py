@@ -12,7 +12,7 @@ from auditor.errors import DigestConflict
 from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 
-from .base import ENTRY, MD5, ODD_KEYS, OTHER, REF, SHA, OpenLedger, opened, raises
+from .base import ENTRY, MD5, ODD_KEYS, OTHER, REF, SHA, OpenLedger, check, opened, raises
 
 _VERSIONS: Final = [
     (None, None, True),
@@ -165,6 +165,7 @@ async def reader_along_the_listing_answers_as_a_look_up_does(ledger: Ledger) -> 
         await reader.close()
 
 
+@check
 async def two_writers_at_once_leave_one_truth(opener: OpenLedger) -> None:
     async def write(ledger: Ledger, digest: str) -> list[object]:
         entries = [replace(ENTRY, key=f"key-{number}", digests={"sha256": digest}) for number in range(20)]
@@ -180,6 +181,7 @@ async def two_writers_at_once_leave_one_truth(opener: OpenLedger) -> None:
         assert answers == [{"sha256": SHA if mine is True else OTHER} for mine in one]
 
 
+@check
 async def record_is_there_for_the_next_process(opener: OpenLedger) -> None:
     async with opener() as ledger:
         await ledger.record(ENTRY)

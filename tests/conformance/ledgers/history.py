@@ -21,6 +21,7 @@ from .base import (
     SHA,
     OpenLedger,
     all_subjects,
+    check,
     lines,
     opened,
     raises,
@@ -304,6 +305,7 @@ async def long_and_ambiguous_versions_are_told_apart(ledger: Ledger) -> None:
     )
 
 
+@check
 async def two_processes_that_write_one_entry_leave_one_line(opener: OpenLedger) -> None:
     async with opener() as first, opener() as second:
         answers = await asyncio.gather(*(ledger.record(ENTRY) for ledger in (first, second) * 5))

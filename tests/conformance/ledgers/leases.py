@@ -12,7 +12,7 @@ from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.base import Ledger
 from auditor.ledger.leases import Held, Lease, Work
 
-from .base import OpenLedger, opened, raises
+from .base import OpenLedger, check, opened, raises
 
 WORK: Final = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))
 CHECKPOINT: Final = {"format": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}
@@ -41,6 +41,7 @@ async def claimed(ledger: Ledger, owner: str = "one", work: Work = WORK, seconds
     return lease
 
 
+@check
 async def first_claim_is_a_lease_and_the_second_ones_is_held(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:
@@ -50,6 +51,7 @@ async def first_claim_is_a_lease_and_the_second_ones_is_held(opener: OpenLedger)
         assert await ledger.claim(WORK, "two", 60.0) == Held("one", clock.now + 1)
 
 
+@check
 async def lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing(
     opener: OpenLedger,
 ) -> None:
@@ -66,6 +68,7 @@ async def lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holde
         assert (await claimed(ledger, "three")).checkpoint == CHECKPOINT
 
 
+@check
 async def lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_length(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:
@@ -82,6 +85,7 @@ async def lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_
             await ledger.renew(ahead, 60.0)
 
 
+@check
 async def holder_whose_clock_runs_ahead_keeps_its_lease_while_it_renews_it(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:
@@ -94,6 +98,7 @@ async def holder_whose_clock_runs_ahead_keeps_its_lease_while_it_renews_it(opene
             ahead = await ledger.renew(ahead, 60.0)
 
 
+@check
 async def lease_that_ran_out_and_that_nobody_took_is_renewed(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:
@@ -155,6 +160,7 @@ async def checkpoint_that_an_item_would_not_hold_is_refused_and_the_one_before_s
     assert isinstance(await ledger.claim(WORK, "two", 60.0), Held)
 
 
+@check
 async def of_64_claimants_one_wins(opener: OpenLedger) -> None:
     async with AsyncExitStack() as stack:
         ledgers = [await stack.enter_async_context(opener()) for _ in range(4)]
@@ -166,6 +172,7 @@ async def of_64_claimants_one_wins(opener: OpenLedger) -> None:
     assert {answer.owner for answer in answers if isinstance(answer, Held)} == {winners[0].owner}
 
 
+@check
 async def of_64_that_take_over_at_once_one_does(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:

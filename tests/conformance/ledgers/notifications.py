@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Ledger, Notice
 
-from .base import ENTRY, KEY, NOTICE, OpenLedger, lines, opened, subject
+from .base import ENTRY, KEY, NOTICE, OpenLedger, check, lines, opened, subject
 
 MARKER: Final = Notice(key=KEY, sequencer="10", deleted=True, at="2026-01-10T00:00:00Z", version_id="marker")
 """A delete marker that hides the versions of KEY."""
@@ -250,6 +250,7 @@ async def listing_long_after_a_deletion_overrules_it(ledger: Ledger) -> None:
     assert [what for what, _, _ in await lines(ledger)].count("listed") == 2
 
 
+@check
 async def sequencers_order_versions_though_two_writers_clocks_differ(opener: OpenLedger) -> None:
     def fast() -> float:
         return 1_800_000_600.0

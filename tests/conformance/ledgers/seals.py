@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Expectation, Ledger
 
-from .base import ENTRY, KEY, MD5, NOTICE, OTHER, SHA, OpenLedger, lines, opened, subject
+from .base import ENTRY, KEY, MD5, NOTICE, OTHER, SHA, OpenLedger, check, lines, opened, subject
 
 _MATCH = Event(
     key=KEY,
@@ -55,6 +55,7 @@ async def matches_are_lines_however_many(ledger: Ledger) -> None:
     assert await states(ledger) == {"row sound": 1, "line sound": 29}
 
 
+@check
 async def twenty_workers_on_one_key_lose_no_line(opener: OpenLedger) -> None:
     async with AsyncExitStack() as stack:
         ledgers = [await stack.enter_async_context(opener()) for _ in range(4)]
