@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.cli.help import CommandParser, make_parser
-from auditor.config.settings import SETTINGS, event_settings
-from auditor.lambdas.event import EVENT_TARGET
+from auditor.config.settings import SETTINGS
 from tests.support.paths import ROOT
 
 ELSEWHERE: Final = {
@@ -35,9 +34,3 @@ def test_a_flag_is_written_in_its_declaration_alone() -> None:
     options = {name: setting.option for name, setting in SETTINGS.items() if setting.flag}
     again = {name for name, option in options.items() if re.search(rf'\.add\(\s*"{option}[ "]', source)}
     assert again == ELSEWHERE.keys()
-
-
-def test_an_event_names_targets_or_settings_and_no_deployment() -> None:
-    for function in ("audit", "verify"):
-        assert not event_settings(function) & EVENT_TARGET
-        assert not event_settings(function) & {"out", "ledger", "queue", "record", "accept_cost", "endpoint_url"}

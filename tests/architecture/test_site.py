@@ -35,11 +35,6 @@ def test_a_reader_has_at_most_18_pages_and_28_000_words_by_hand() -> None:
     assert sum(words.values()) <= 28_000, words
 
 
-def test_a_generated_table_is_not_by_hand() -> None:
-    page = "a\n<!-- x -->\n|b|\n<!-- /x -->\nc\n<!-- y, written by `make docs` from z -->\n|d|\n|e|\n\nf\n"
-    assert by_hand(page).split() == ["a", "c", "f"]
-
-
 def shown(text: str, place: str = "page.md", home: str | None = "https://example.com/auditor") -> str:
     page = SimpleNamespace(file=SimpleNamespace(src_path=place))
     return on_page_markdown(text, page=page, config=SimpleNamespace(repo_url=home))

@@ -6,30 +6,21 @@ import asyncio
 import hashlib
 import ssl
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials as SdkCredentials
 
 from auditor.aws.connection import Connection
 from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Grant
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine, ListQuery, Span
-from benchmarks.clients import bare, floor, golang, rust
-from benchmarks.clients.foreground import Foreground
+from benchmarks.clients import bare
 from benchmarks.clients.hashers import article, ours
-from benchmarks.clients.signing import Credentials, object_request, sign
-from benchmarks.clients.transfers import DOWN, UP
-from benchmarks.clients.transfers import calls as transfer
 from benchmarks.clients.verifying import verified
 from benchmarks.meter import Meter, ask
 from benchmarks.server import objects, tls
@@ -37,7 +28,6 @@ from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Gate
 from tests.s3.engines.common import list_all, pieces, read
 from tests.support.servers.http_server import listening
-from tests.support.servers.stub_faults import Tokens
 
 
 @pytest.fixture
@@ -90,14 +80,6 @@ async def test_every_page_of_the_listing_holds_what_is_computed(engine: Engine) 
     assert (refs[7].etag, refs[7].size, refs[7].owner) == (objects.etag_of(7), objects.size_of(7), objects.OWNER)
 
 
-async def test_a_listing_begins_after_a_key_and_within_a_prefix(engine: Engine) -> None:
-    after, _, _ = await list_all(engine, ListQuery(start_after=objects.key_of(2490)))
-    assert [ref.key for ref in after] == [objects.key_of(number) for number in range(2491, 2500)]
-    folder = objects.key_of(1000).rpartition("/")[0] + "/"
-    within, _, _ = await list_all(engine, ListQuery(prefix=folder))
-    assert [ref.key for ref in within] == [objects.key_of(number) for number in range(1000, 2000)]
-
-
 async def test_a_head_agrees_with_the_listing(engine: Engine) -> None:
     head = await engine.head(objects.key_of(7), None, checksum=False)
     assert (head.etag, head.content_length) == (objects.etag_of(7), objects.size_of(7))
@@ -130,86 +112,6 @@ async def test_calls_above_the_rate_are_refused_and_counted_by_caller(url: str, 
     assert sum(gate.counters.refused["unknown"].values()) == 1
 
 
-def test_a_full_bucket_gives_its_burst_and_then_its_rate() -> None:
-    now = [100.0]
-    bucket = Tokens(10.0, 10.0, lambda: now[0])
-    assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
-    now[0] += 0.35
-    assert [bucket.take() for _ in range(4)] == [True] * 3 + [False]
-    now[0] += 60
-    assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
-
-
-async def test_bare_aiohttp_and_the_floor_are_answered(url: str, gate: Gate) -> None:
-    async with bare.opened(url, "", 1) as client:
-        await client.object(objects.key_of(3), ("acl", "head"))
-        with pytest.raises(RuntimeError, match="404"):
-            await client.object("nowhere", ("head",))
-    made = floor.Floor(url, None, 2)
-    await made.open()
-    await made.run(floor.prepared(url, objects.BUCKET, [objects.key_of(n) for n in range(9)], ("acl", "head"), 0.0))
-    made.close()
-    assert gate.counters.answered == {"acl": 10, "head": 10}
-
-
-def test_obstore_makes_one_head_of_each_object(url_of_thread: str) -> None:
-    found = rust.calls(
-        meter := Meter(), url=url_of_thread, authority="", operations=["head"], concurrency=2, objects=30
-    )
-    assert (found["calls"], len(meter.laps)) == (30, 1)
-    assert ask(url_of_thread, "GET", "/-/counters")["answered"] == {"head": 30 + rust.WARM_UP * 2}
-    with pytest.raises(ValueError, match="no call for"):
-        rust.calls(Meter(), url=url_of_thread, authority="", operations=["acl"], concurrency=2, objects=30)
-
-
-@pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The program with the SDK for Go, of modules that are on this machine."""
-    monkeypatch.setenv("GOPROXY", "off")
-    missing: list[str] = []
-    built = golang.build(missing.append)
-    if built is None:
-        pytest.skip(missing[0])
-    return [str(built)]
-
-
-@pytest.mark.slow
-def test_the_sdk_for_go_makes_both_calls_of_each_object(program: list[str], url_of_thread: str) -> None:
-    def measured(objects: int) -> tuple[dict[str, Any], Meter]:
-        meter = Meter()
-        both = ["acl", "head"]
-        found = golang.calls(
-            meter, program=program, url=url_of_thread, authority="", operations=both, concurrency=2, objects=objects
-        )
-        return found, meter
-
-    found, meter = measured(30)
-    assert (found["calls"], len(meter.laps)) == (60, 1)
-    assert found["versions"].keys() == {"Go", "service/s3"}
-    answered = 30 + golang.WARM_UP * 2
-    assert ask(url_of_thread, "GET", "/-/counters")["answered"] == {"acl": answered, "head": answered}
-
-    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 29})
-    with pytest.raises(RuntimeError, match="ended with 1"):
-        measured(30)
-
-
-@pytest.mark.slow
-async def test_the_sdk_for_go_trusts_the_authority_alone(program: list[str], tmp_path: Path) -> None:
-    authority, other = tls.make_certificates(tmp_path), tmp_path / "other"
-    other.mkdir()
-    tls.make_certificates(other)
-
-    def measure(trusted: Path) -> dict[str, Any]:
-        where: dict[str, Any] = {"url": url, "authority": str(trusted), "operations": ["head"]}
-        return golang.calls(Meter(), program=program, concurrency=1, objects=3, **where)
-
-    async with listening(Answers(Gate(Behaviour())), tls.server_context(tmp_path)) as url:
-        assert (await asyncio.to_thread(measure, authority))["calls"] == 3
-        with pytest.raises(RuntimeError, match="ended with 1"):
-            await asyncio.to_thread(measure, other / "ca.pem")
-
-
 async def test_the_certificate_is_good_for_this_machine_and_its_authority_alone(tmp_path: Path) -> None:
     authority = tls.make_certificates(tmp_path)
     async with listening(Answers(Gate(Behaviour())), tls.server_context(tmp_path)) as url:
@@ -218,42 +120,6 @@ async def test_the_certificate_is_good_for_this_machine_and_its_authority_alone(
         port, unaware = urlsplit(url).port or 0, ssl.create_default_context()
         with pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port, ssl=unaware)
-
-
-@pytest.mark.parametrize("key", ["plain", "a b/ü+%~.txt", objects.key_of(1)])
-@pytest.mark.parametrize("operation", ["head", "acl"])
-def test_the_bare_signature_is_the_sdks(operation: str, key: str) -> None:
-    method, path, query = object_request(operation, "audited", key)
-    mine = sign(Credentials("access", "secret", "eu-west-1"), method, "h:1", path, query, time.time())
-    theirs = AWSRequest(method, f"http://h:1{path}{'?' + query if query else ''}", headers={"Host": "h:1"})
-    signer = S3SigV4Auth(SdkCredentials("access", "secret"), "s3", "eu-west-1")
-    for _ in range(3):  # the SDK signs with its own clock, which may tick between the two
-        signer.add_auth(theirs)
-        if theirs.headers["X-Amz-Date"] == mine["x-amz-date"]:
-            break
-        mine = sign(Credentials("access", "secret", "eu-west-1"), method, "h:1", path, query, time.time())
-    assert mine["Authorization"] == theirs.headers["Authorization"]
-
-
-async def test_users_are_timed_from_the_moment_when_a_call_is_due(url: str, gate: Gate) -> None:
-    gate.set({"objects": 1, "latency": 0.02})
-    requests = floor.prepared(url, objects.BUCKET, [objects.key_of(0)], ("head",), 0.0)
-    users = Foreground(requests, rate=200.0)
-    await users.open(url, None, 1)
-    users.begin()
-    while sum(map(len, users.latencies.values())) < 5:  # noqa: ASYNC110 - they tell nobody
-        await asyncio.sleep(0.01)
-    users.close()
-    found = [latency for second in sorted(users.latencies) for latency in users.latencies[second]]
-    assert found == sorted(found)  # one connection at 50 a second falls behind 200: each call waits longer
-    assert users.failed == 0
-
-
-@pytest.mark.parametrize("way", [*UP, *DOWN])
-def test_an_object_moves_every_way(way: str, url_of_thread: str) -> None:
-    meter = Meter()
-    transfer(meter, url=url_of_thread, way=way, size=9_000_000, times=1)
-    assert len(meter.laps) == 2
 
 
 def test_the_hashers_agree_with_each_other_and_with_the_bytes(url_of_thread: str) -> None:

@@ -49,11 +49,6 @@ def test_tests_that_fail_without_any_break_prove_nothing(copy: Path) -> None:
         try_all([NOTICED], copy)
 
 
-def test_tests_that_do_not_exist_are_no_success(copy: Path) -> None:
-    with pytest.raises(SystemExit, match=r"could not run test_shops\.py"):
-        fault_of(Break("shop.py", "each piece costs 4", "* 3", "* 4", "test_shops.py"), copy)
-
-
 def test_each_break_of_the_list_has_its_text_once_and_its_tests() -> None:
     breaks = breaks_of(LIST.read_text(encoding="utf-8"))
     assert len(breaks) == len(set(breaks)) == 60

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 
 import pytest
 
@@ -11,8 +10,6 @@ from tests.mutants.sample import (
     EQUAL,
     Change,
     Equal,
-    changes_of,
-    drawn,
     equals_of,
     folders_of,
     judged,
@@ -21,76 +18,9 @@ from tests.support.paths import ROOT
 
 MODULES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]["only_mutate"]
 
-SOURCE = '''"""A module."""
-
-
-class Gate:
-    """A gate."""
-
-    def opens(self, height: int) -> bool:
-        return (
-            height > 3
-            and height < 9
-        )
-
-
-def twice(number: int) -> int:
-    return number * 2
-'''
-MADE = """class Gate:
-    @_mutmut_mutated(mutants_xǁGateǁopens__mutmut)
-    def opens(self, height: int) -> bool:
-        ...
-
-    def xǁGateǁopens__mutmut_orig(self, height: int) -> bool:
-        return (
-            height > 3
-            and height < 9
-        )
-
-    def xǁGateǁopens__mutmut_1(self, height: int) -> bool:
-        return (
-            height >= 3
-            and height < 9
-        )
-
-    def xǁGateǁopens__mutmut_2(self, height: int) -> bool:
-        return (
-            height > 3
-        )
-def x_twice__mutmut_orig(number: int) -> int:
-    return number * 2
-def x_twice__mutmut_1(number: int) -> int:
-    return number / 2
-"""
-SPANS = {
-    "xǁGateǁopens__mutmut_orig": (5, 10),
-    "xǁGateǁopens__mutmut_1": (11, 16),
-    "xǁGateǁopens__mutmut_2": (17, 21),
-    "x_twice__mutmut_orig": (22, 23),
-    "x_twice__mutmut_1": (24, 25),
-}
-
 
 def change(path: str, at: int = 1) -> Change:
     return Change(f"{path}__mutmut_{at}", path, at, "work", f"a < {at}", f"a <= {at}")
-
-
-def test_a_change_has_the_line_and_the_words_of_the_source() -> None:
-    assert [
-        (one.name, one.line, one.function, one.was, one.became)
-        for one in changes_of("auditor/a/gate.py", SOURCE, MADE, SPANS)
-    ] == [
-        ("auditor.a.gate.xǁGateǁopens__mutmut_1", 9, "Gate.opens", "height > 3", "height >= 3"),
-        ("auditor.a.gate.xǁGateǁopens__mutmut_2", 10, "Gate.opens", "and height < 9", ""),
-        ("auditor.a.gate.x_twice__mutmut_1", 15, "twice", "return number * 2", "return number / 2"),
-    ]
-
-
-def test_each_module_has_the_same_share_and_a_small_one_leaves_its_rest() -> None:
-    changes = [change(path, at) for path, count in (("a", 50), ("b", 2), ("c", 50)) for at in range(count)]
-    assert Counter(one.path for one in drawn(changes, 22, 1)) == {"a": 10, "b": 2, "c": 10}
-    assert len(drawn(changes, 500, 1)) == 102
 
 
 def test_more_than_a_twentieth_unlisted_fails() -> None:

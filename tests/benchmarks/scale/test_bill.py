@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from auditor.model.target import Target
 from benchmarks.scale import bill, prices
 from benchmarks.scale.bill import Term, total
 from benchmarks.scale.find import simulate
-from benchmarks.scale.mode import Mode
 from benchmarks.scale.night import Night
 from tests.benchmarks.scale.figures import FOUND
 from tests.support.paths import ROOT
@@ -58,32 +56,6 @@ def test_the_guide_says_the_same_of_the_audit_function() -> None:
     assert 0.006 <= read <= 0.012
     guide = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
     assert f"| 0.74 | {1000 * bill.LEDGER_UNITS:.0f} |" in guide
-
-
-def test_a_billion_mixed_objects() -> None:
-    night = Night(objects=BILLION, mode=Mode.MIXED, changed=0.0, ranges=256, at_once=64)
-    found = terms(night)
-    assert found[bill.S3_LIST, "pages of the listing"].dollars == pytest.approx(5.0, rel=1e-3)
-    assert found[bill.S3_INVENTORY, "PUT requests to spread it"].number == night.pieces > 256
-    assert found[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5)
-    assert (bill.S3_CALLS, "calls on what changed") not in found
-    weekly = terms(replace(night, inventory_days=7.0))
-    assert weekly[bill.S3_INVENTORY, "objects listed"].dollars == pytest.approx(2.5 / 7)
-
-
-def test_choices_add_their_terms() -> None:
-    plain = Night(objects=MILLION, mode=Mode.INCREMENTAL, acl_days=31.0, head_days=31.0)
-    calls = 1000 + 20_000 + 66_000
-    assert terms(replace(plain, data_events=True))[bill.CLOUDTRAIL, "data events"].dollars == pytest.approx(
-        calls * 0.10 / 100_000
-    )
-    shared = terms(replace(plain, shared_files=True, kept_nights=30))
-    assert (bill.RUN_FOLDER, "PUT requests") not in shared
-    assert sum(one.dollars for one in shared.values() if one.service == bill.EFS) == pytest.approx(
-        0.05 * (0.06 + 0.03 + 0.30)
-    )
-    cold = terms(replace(plain, storage_class="GLACIER_IR"))
-    assert cold[bill.S3_CALLS, "calls on what changed"].dollars == pytest.approx(20_000 * 0.01 / 1000)
 
 
 @pytest.mark.parametrize("settings", [{}, {"level": "exposure"}], ids=str)

@@ -10,7 +10,6 @@ from benchmarks.scale.__main__ import main
 from benchmarks.scale.assumed import usual
 from benchmarks.scale.find import simulate
 from benchmarks.scale.mode import Mode
-from benchmarks.scale.prices import request_prices
 from tests.benchmarks.scale.figures import FOUND
 from tests.support.paths import ROOT
 
@@ -18,14 +17,6 @@ from tests.support.paths import ROOT
 def test_every_block_has_its_place_on_the_page() -> None:
     text = (ROOT / page.PAGE).read_text(encoding="utf-8")
     assert [name for name in page.BLOCKS if between(text, name, "\0") == text] == []
-
-
-def test_each_class_has_the_price_of_one_call_and_of_two() -> None:
-    rows = [line.strip("| ").split(" | ") for line in page.BLOCKS["classes"](FOUND).splitlines()[2:]]
-    dollars = {name: prices for names, *prices in rows for name in names.split(", ")}
-    assert dollars["`STANDARD`"] == ["$0.40", "$0.80"]
-    assert dollars["`GLACIER_IR`"] == ["$10.00", "$20.00"]
-    assert dollars.keys() == {f"`{name}`" for name in request_prices().get}
 
 
 def test_each_size_has_its_time_and_dollars() -> None:
