@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
-
 from auditor.text import harmless, shorten, visible, width
 from tests.support.odd_keys import ODD_KEYS
 
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain/café 📦.txt", "plain/café 📦.txt"),
-        ("a\nb\r\t", r"a\nb\r\t"),
-        ("a\x1b[31m\x7f\x85", r"a\x1b[31m\x7f\x85"),
-        ("\u202egpj.exe\u2066", r"\u202egpj.exe\u2066"),
-        ("zero\u200bwidth\ufeff\u00a0", r"zero\u200bwidth\ufeff\xa0"),
-        ("line\u2028end", r"line\u2028end"),
-        ("\udcff", r"\udcff"),
-        ("\U000e0041", r"\U000e0041"),
-        ("a\\nb", r"a\\nb"),
-    ],
-)
-def test_shown_as_it_is_or_escaped(text: str, shown: str) -> None:
-    assert visible(text) == shown
+SHOWN = {
+    "plain/café 📦.txt": "plain/café 📦.txt",
+    "a\nb\r\t": r"a\nb\r\t",
+    "a\x1b[31m\x7f\x85": r"a\x1b[31m\x7f\x85",
+    "\u202egpj.exe\u2066": r"\u202egpj.exe\u2066",
+    "zero\u200bwidth\ufeff\u00a0": r"zero\u200bwidth\ufeff\xa0",
+    "line\u2028end": r"line\u2028end",
+    "\udcff": r"\udcff",
+    "\U000e0041": r"\U000e0041",
+    "a\\nb": r"a\\nb",
+}
 
 
-@pytest.mark.parametrize("key", ODD_KEYS.values(), ids=ODD_KEYS)
-def test_odd_keys_print_and_stay_apart(key: str) -> None:
-    shown = visible(key)
-    assert shown.isprintable()
-    assert harmless(shown) == shown
-    assert [other for other in ODD_KEYS.values() if visible(other) == shown] == [key]
+def test_shown_as_it_is_or_escaped() -> None:
+    assert {text: visible(text) for text in SHOWN} == SHOWN
+
+
+def test_odd_keys_print_and_stay_apart() -> None:
+    shown = {key: visible(key) for key in ODD_KEYS.values()}
+    assert [key for key, text in shown.items() if not text.isprintable() or harmless(text) != text] == []
+    assert len(set(shown.values())) == len(shown)
 
 
 def test_sentence_keeps_its_backslashes() -> None:

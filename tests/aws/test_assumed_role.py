@@ -39,15 +39,6 @@ def connection(server: AccountsServer) -> Connection:
     return Connection(bucket="b", region="us-east-1", endpoint_url=server.url)
 
 
-def test_one_session_serves_every_connection() -> None:
-    sessions = Sessions(timedelta(hours=1))
-    credentials = RoleCredentials(ROLE, sessions)
-    first, second = credentials.loader(), credentials.loader()
-    assert first() is second()
-    assert credentials.current().get_frozen_credentials().access_key == "key-1"
-    assert sessions.number == 1
-
-
 def test_session_is_renewed_before_it_expires() -> None:
     sessions = Sessions(timedelta(minutes=9))  # less than the ten minutes in which botocore has to renew
     provider = RoleCredentials(ROLE, sessions).current()
@@ -90,21 +81,6 @@ def test_answer_for_another_account_is_refused() -> None:
             RoleCredentials(ROLE, assuming(connection(server))).current()
 
 
-@pytest.mark.parametrize(
-    ("body", "word"),
-    [
-        ("<AssumeRoleResponse/>", "Malformed"),
-        ("<AssumeRoleResponse><AssumeRoleResult/></AssumeRoleResponse>", "lacks credentials"),
-    ],
-)
-def test_answer_without_credentials_is_refused(body: str, word: str) -> None:
-    with AccountsServer() as server:
-        reply = Reply(200, {"Content-Type": "text/xml"}, body.encode())
-        server._session = lambda call: reply  # type: ignore[method-assign]
-        with pytest.raises(CredentialsError, match=word):
-            RoleCredentials(ROLE, assuming(connection(server))).current()
-
-
 def test_without_own_credentials_nothing_is_assumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -114,9 +90,3 @@ def test_without_own_credentials_nothing_is_assumed(monkeypatch: pytest.MonkeyPa
         with pytest.raises(CredentialsError, match="is not assumed: no usable AWS credentials"):
             RoleCredentials(ROLE, assuming(connection(server))).current()
         assert not server.seen
-
-
-def test_credentials_do_not_show_in_messages() -> None:
-    credentials = RoleCredentials(ROLE, Sessions(timedelta(hours=1)))
-    credentials.current()
-    assert repr(credentials) == f"RoleCredentials({ROLE.arn!r})"

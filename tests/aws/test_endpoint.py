@@ -145,12 +145,6 @@ def test_an_endpoint_of_the_users_own(setting: str, monkeypatch: pytest.MonkeyPa
     assert not failures, failures
 
 
-def test_an_endpoint_with_a_password_in_it() -> None:
-    assert resolve_endpoint(Connection(bucket=BUCKET, endpoint_url="http://u:p@gateway.example:81")).url == (
-        "http://gateway.example:81"
-    )
-
-
 UNRESOLVED = [
     {"bucket": "a-bucket--use1-az4--x-s3"},
     {"bucket": "a-point--use1-az4--xa-s3"},

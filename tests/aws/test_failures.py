@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 from typing import Any
 
-import aiohttp
 import pytest
 import urllib3.exceptions
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 
 from auditor.aws.failures import doom, is_gone, is_throttle, is_transient
-from auditor.aws.sdk_errors import sdk_errors, translate
+from auditor.aws.sdk_errors import translate
 from auditor.errors import BucketError, CallFailed, CredentialsError, UsageError
 
 URL = "http://127.0.0.1:1"
@@ -56,14 +54,6 @@ def test_failure_of_one_call_is_tried_again(error: Exception, code: str) -> None
     assert is_transient(failure)
 
 
-@pytest.mark.parametrize("error", [aiohttp.ClientPayloadError("x"), aiohttp.ServerDisconnectedError()])
-def test_what_a_transport_raises_is_lost_for_the_engine_that_names_it(error: Exception) -> None:
-    failure = translate("GetObjectAcl", error, (aiohttp.ClientError,))
-    assert isinstance(failure, CallFailed)
-    assert (failure.code, failure.status) == ("ConnectionError", 0)
-    assert translate("GetObjectAcl", error) is error
-
-
 OTHER_ERRORS: list[tuple[Exception, type[Exception]]] = [
     (sdk.NoCredentialsError(), CredentialsError),
     (sdk.PartialCredentialsError(provider="env", cred_var="x"), CredentialsError),
@@ -90,18 +80,6 @@ def test_answer_of_s3_keeps_code_status_and_headers() -> None:
     assert isinstance(failure, CallFailed)
     assert (failure.code, failure.status, failure.message) == ("PermanentRedirect", 301, "words")
     assert failure.headers == {"x-amz-bucket-region": "eu-south-1"}
-
-
-def test_raised_from_its_cause() -> None:
-    cause = sdk.ReadTimeoutError(endpoint_url=URL)
-    with pytest.raises(CallFailed) as caught, sdk_errors("HeadObject"):
-        raise cause
-    assert caught.value.__cause__ is cause
-
-
-def test_cancellation_passes_untouched() -> None:
-    with pytest.raises(asyncio.CancelledError), sdk_errors("HeadObject"):
-        raise asyncio.CancelledError
 
 
 @pytest.mark.parametrize(

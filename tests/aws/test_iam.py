@@ -51,13 +51,6 @@ def test_nothing_in_the_audited_bucket_can_be_written() -> None:
     assert "*" not in actions(policy)
 
 
-def test_versions_ask_for_the_version_actions_only() -> None:
-    plain = actions(audit_policy([Target("b")], access(), "aws"), "arn:aws:s3:::b/*")
-    versions = actions(audit_policy([Target("b", versions=True)], access(), "aws"), "arn:aws:s3:::b/*")
-    assert plain == {"s3:GetObject", "s3:GetObjectAcl"}
-    assert versions == {"s3:GetObjectVersion", "s3:GetObjectVersionAcl"}
-
-
 @pytest.mark.parametrize(
     ("only", "expected"),
     [
@@ -72,11 +65,6 @@ def test_what_no_rule_needs_is_not_granted(only: set[str], expected: tuple[bool,
     assert (found.acl, found.head) == expected
 
 
-def test_a_prefix_is_taken_to_the_letter() -> None:
-    policy = audit_policy([Target("b", "a*b?c$/")], access(), "aws-cn")
-    assert "arn:aws-cn:s3:::b/a${*}b${?}c${$}/*" in json.dumps(policy)
-
-
 def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
     wanted = access(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
     found = actions(audit_policy([Target("b")], wanted, "aws"))
@@ -89,11 +77,6 @@ def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
 
 ARN = "arn:aws:sns:eu-west-1:123456789012:alert"
 KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1, 2))
-
-
-def test_reports_under_a_key_are_written_and_read_with_it() -> None:
-    found = audit_policy([Target("b")], access(out="s3://reports", reports_key=KEYS[0]), "aws")
-    assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
 
 
 def test_manifests_for_batch_operations_are_written_where_they_go() -> None:
@@ -143,14 +126,6 @@ def test_hashing_without_keys_is_told_that_it_may_need_some(printed: Printed) ->
     code, found, said = printed("--audited-keys", KEYS[0])
     assert (code, "kms:Decrypt" in actions(found)) == (0, False)
     assert "--audited-keys adds nothing here" in said
-
-
-def test_key_policies_without_keys_are_told_that_every_key_is_allowed(printed: Printed) -> None:
-    _, found, said = printed("--key-policies")
-    assert actions(found, "*") >= {"kms:GetKeyPolicy"}
-    assert "every key: name the objects' keys with --audited-keys" in said
-    _, found, said = printed("--key-policies", "--audited-keys", KEYS[0])
-    assert (said, actions(found, KEYS[0])) == ("", {"kms:GetKeyPolicy"})
 
 
 def test_the_audit_role_reads_key_policies_only_where_they_are_wanted(printed: Printed) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.aws import publish
 from auditor.aws.publish import MOST_BYTES, EventBridgeBus
-from auditor.errors import RunError, UsageError
+from auditor.errors import RunError
 
 NAME = "arn:aws:events:eu-west-1:123456789012:event-bus/ours"
 
@@ -92,10 +92,3 @@ async def test_event_that_is_too_large_is_not_sent(bus: Bus) -> None:
     with pytest.raises(RunError, match="takes no event of"):
         await EventBridgeBus(NAME).put("s3-auditor", "Tested", {"a": "x" * MOST_BYTES})
     assert bus.calls == []
-
-
-async def test_bus_without_a_region_is_an_error_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="no region is known for events: give --region"):
-        await EventBridgeBus("ours").put("s3-auditor", "Tested", {})

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.sqs import BATCH_BYTES, Outgoing, SqsQueue, batches, open_queue
-from auditor.errors import CallFailed, CredentialsError, QueueError, UsageError
+from auditor.errors import CallFailed, QueueError, UsageError
 
 
 @pytest.fixture
@@ -111,14 +111,6 @@ async def test_failure_is_one_sentence(code: str, sentence: str) -> None:
         await SqsQueue("https://q/1/x", cast(ThreadedClient, Failing(code))).send([Outgoing("body")])
 
 
-async def test_without_credentials(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    async with open_queue(f"{moto_url}/123456789012/name") as queue:
-        with pytest.raises(CredentialsError, match="no usable AWS credentials"):
-            await queue.send([Outgoing("body")])
-
-
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -154,19 +146,9 @@ async def test_region_and_endpoint_come_from_the_url() -> None:
             assert queue.url == url
 
 
-async def test_custom_endpoint_takes_the_url_as_given() -> None:
-    url = "https://sqs.eu-north-1.amazonaws.com/1/q"
-    async with open_queue(url, endpoint_url="http://127.0.0.1:9324") as queue:
-        assert (queue.url, queue.endpoint, queue.region) == (url, "http://127.0.0.1:9324", "eu-north-1")
-
-
 def test_batches_keep_ten_entries_and_the_bytes_of_a_call() -> None:
     small = [Outgoing("x")] * 23
     assert [len(part) for part in batches(small)] == [10, 10, 3]
     big = [Outgoing("x" * 100_000)] * 5
     assert [len(part) for part in batches(big)] == [2, 2, 1]
     assert [len(part) for part in batches([Outgoing("x" * (BATCH_BYTES + 1)), *small[:2]])] == [1, 2]
-
-
-def test_size_counts_utf8_and_attributes() -> None:
-    assert Outgoing("\u00e9", attributes={"ab": "c"}).size == 2 + 2 + 1 + len("String")
