@@ -20,6 +20,7 @@ from auditor.model.summary import AcceptedHoles, Cause, Changes, ExceptedCounts,
 from auditor.reports.alert import GROUPS, alert_of, event_of
 from auditor.reports.channel_texts import MOST_BYTES, MOST_DESCRIPTION, MOST_TITLE, chat_message, subject_of, text_of
 from auditor.reports.rollup import totals_of
+from tests.support.samples.pages import group_of
 from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
 
 LAST: Final = "20260101T030405Z-0a1b2c"
@@ -101,20 +102,9 @@ def test_nights_that_are_an_alert_and_those_that_are_not() -> None:
     assert not failures, failures
 
 
-def test_a_sentence_of_the_run_is_a_reason() -> None:
-    alert = alert_of(night(), None, HIGH, ["the queue did not answer"])
-    assert alert is not None
-    assert "the queue did not answer" in text_of(alert)
-    assert subject_of(alert) == "S3 audit of audited: 1 remark"
-
-
 def group(prefix: str | None, **changes: Any) -> Group:
-    values: dict[str, Any] = {
-        "id": "0" * 12, "kind": GroupKind.FINDING, "rule": "O02", "verdict": None, "severity": Severity.HIGH,
-        "audience": "anyone", "prefix": prefix, "rest": False, "count": 3, "bytes": 9, "new": 2, "excepted": 0,
-        "since": None,
-    }  # fmt: skip
-    return Group(**(values | changes))
+    found = {"kind": GroupKind.FINDING, "rule": "O02", "severity": HIGH, "audience": "anyone", "count": 3, "new": 2}
+    return group_of(id="0" * 12, prefix=prefix, **found | changes)
 
 
 def rollups(*groups: Group) -> RollUps:
@@ -177,31 +167,6 @@ Since the last run, {LAST}: 4 new, 1 worsened, 2 resolved (verdicts and findings
 Listed 2, audited 1, vanished 0, undecided 1; exposed 1, unknown 1, shared 0, masked 0, private 0.
 Report: runs/bucket=audited/run={RUN}/report.html"""
     )
-
-
-def test_alert_for_a_chat() -> None:
-    alert = alert_of(WORSE, MADE, HIGH)
-    assert alert is not None
-    told = json.loads(chat_message(alert))
-    described = told["content"].pop("description").split("\n")
-    assert told == {
-        "version": "1.0",
-        "source": "custom",
-        "content": {
-            "textType": "client-markdown",
-            "title": "S3 audit of audited: 2 objects newly exposed; 1 object worsened; 2 new findings (2 high);"
-            " 1 exception expired; 1 object could not be checked; 1 rule could not be checked",
-        },
-        "metadata": {
-            "eventType": "s3-audit",
-            "enableCustomActions": False,
-            "additionalContext": {"bucket": "audited", "run": RUN},
-        },
-    }
-    assert described[0].startswith("The audit of `s3://audited/`: 2 objects newly exposed;")
-    assert "• B01: `GetBucketAcl AccessDenied`" in described
-    assert "• 1 object: `GetObjectAcl AccessDenied`, below `b/`" in described
-    assert described[-1] == f"Report: `runs/bucket=audited/run={RUN}/report.html`"
 
 
 HOSTILE: Final = (
@@ -287,14 +252,6 @@ def test_alert_names_some_groups_and_counts_the_others() -> None:
     assert f"- and {40 - GROUPS} more groups\n" in text
     assert "below 14/" in text
     assert "below 15/" not in text
-
-
-def test_alert_names_some_holes_and_counts_the_others() -> None:
-    rules = [RuleUndecided(f"R{number:02}", "GetBucketAcl", "AccessDenied") for number in range(23)]
-    alert = alert_of(night(rules_undecided=rules), None, HIGH)
-    assert alert is not None
-    assert "23 rules could not be checked:\n" in text_of(alert)
-    assert "- R19: GetBucketAcl AccessDenied\n- and 3 more rules\n" in text_of(alert)
 
 
 def test_event_has_the_numbers_and_no_key() -> None:

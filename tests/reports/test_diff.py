@@ -130,11 +130,6 @@ def test_verdict_that_changed() -> None:
     ]
 
 
-def test_run_that_does_not_say_which_rules_it_judged_resolves_nothing() -> None:
-    old = Lines([line("a")], [finding("a")])
-    assert changes(old, Lines([line("a")], [], bucket_file=None)) == [("unread", "a")]
-
-
 def test_runs_of_different_targets_are_refused() -> None:
     other = replace(FILE, target=target(prefix="p/"))
     with pytest.raises(UsageError, match="different targets"):

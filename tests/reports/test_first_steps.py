@@ -85,23 +85,6 @@ def test_flags_predict_all_changes_up_to_theirs() -> None:
     assert (step.change, step.how, step.closes) == (ALL_FOUR, "--block-public-access", 120)
 
 
-def test_flags_predict_the_changes_before_theirs_too() -> None:
-    kinds = counted(
-        [("a", OPENED, 100, False), ("www/a", PRIVATE, 10, False), ("x/a", OF_NOBODY, 2, False)],
-        policy=policy(allow("Website", "www/")),
-        policy_is_public=True,
-    )
-    assert [(step.change, step.how) for step in found(kinds).first] == [
-        (ALL_FOUR, "--block-public-access"),
-        (ACLS_OFF, "--block-public-access --acls-off"),
-    ]
-
-
-def test_a_statement_has_no_flag() -> None:
-    kinds = counted([("www/a", PRIVATE, 10, False)], policy=policy(allow("Website", "www/")))
-    assert [step.how for step in found(kinds).first] == [None]
-
-
 def test_a_statement_is_removed_without_those_of_others() -> None:
     kinds = counted(
         [("www/a", PRIVATE, 10, False), ("data/a", PRIVATE, 3, False)],
@@ -112,24 +95,6 @@ def test_a_statement_is_removed_without_those_of_others() -> None:
     (step,) = found(kinds).first
     assert (step.change, step.closes) == ("remove the statement Website from the bucket policy", 10)
     assert (step.breaks, step.intended) == ((), 0)
-
-
-def test_a_change_names_the_accounts_that_lose_access() -> None:
-    kinds = counted(
-        [("a", OF_NOBODY, 10, False), ("b", Acl(OWNER, (Grant("c3" * 32, "READ"),)), 3, False)],
-    )
-    (step,) = found(kinds).first
-    assert (step.change, step.breaks) == (ACLS_OFF, ("canonical-id " + "c3" * 32,))
-
-
-def test_a_block_that_takes_more_than_it_closes_is_not_named() -> None:
-    everyone = policy(allow("All", ""), allow("Partner", "", "444455556666"))
-    kinds = counted([("a", PRIVATE, 10, False)], policy=everyone, policy_is_public=True)
-    assert steps(kinds) == [("remove the statement All from the bucket policy", 10, 10)]
-    by_acl = counted(
-        [("a", OPENED, 2, False), ("partner/a", Acl(OWNER, (Grant("c3" * 32, "READ"),)), 5, False)],
-    )
-    assert steps(by_acl) == [(IGNORE, 2, 2)]
 
 
 def test_an_object_that_is_public_by_intent_counts_against_a_change() -> None:
@@ -145,12 +110,6 @@ def test_a_grant_that_no_switch_hides_needs_acls_off_or_a_private_acl() -> None:
     shared = Acl(OWNER, (Grant("c3" * 32, "READ"),))
     job = "give 4 exposed objects a private ACL, with an S3 Batch Operations job"
     assert steps(counted([("a", OF_NOBODY, 4, False), ("b", shared, 5, False)])) == [(job, 4, 4)]
-
-
-def test_nothing_exposed_needs_no_change() -> None:
-    shared = Acl(OWNER, (Grant("c3" * 32, "READ"),))
-    assert steps(counted([("a", shared, 4, False)])) == []
-    assert steps(counted([("a", OPENED, 4, True)])) == []
 
 
 def test_a_missing_permission_is_a_step_of_its_own() -> None:

@@ -9,16 +9,18 @@ from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.reports import groups
 from auditor.reports.rollup import totals_of
+from tests.support.samples.pages import group_of
 from tests.support.samples.reports import RUN, target
 
 
 def finding(rule: str | None, count: int = 3, **changes: Any) -> Group:
-    values: dict[str, Any] = {
-        "id": "0" * 12, "kind": GroupKind.FINDING, "rule": rule, "verdict": None, "severity": Severity.HIGH,
-        "audience": "anyone", "prefix": "in/", "rest": False, "count": count, "bytes": 9, "new": None, "excepted": 0,
-        "since": None,
-    }  # fmt: skip
-    return Group(**(values | changes))
+    found: dict[str, Any] = {
+        "kind": GroupKind.FINDING,
+        "severity": Severity.HIGH,
+        "audience": "anyone",
+        "prefix": "in/",
+    }
+    return group_of(id="0" * 12, rule=rule, count=count, **found | changes)
 
 
 def opening(verdict: Verdict, audience: str | None = "anyone", **changes: Any) -> Group:
@@ -54,22 +56,12 @@ SENTENCES = [
 ]
 
 
-def test_text_of_the_bucket_is_in_the_audience_alone() -> None:
-    said = groups.sentence(opening(Verdict.SHARED, "group <b>"))
-    assert said.who == "The group <b>"
-    assert "<b>" not in f"{said.before}{said.subject}{said.after}"
-
-
 def test_order_is_exposed_first_and_groups_by_intent_last() -> None:
     meant = opening(Verdict.EXPOSED, excepted=3)
     shared, exposed, found = opening(Verdict.SHARED), opening(Verdict.EXPOSED), finding("O02")
     made = rollups(found, meant, exposed, shared, unread())
     assert groups.openings(made) == [exposed, shared, meant]
     assert (groups.findings(made), groups.undecided(made)) == ([found], [unread()])
-
-
-def test_number_of_new_ones() -> None:
-    assert [groups.new_words(finding("O02", new=new)) for new in (None, 0, 2, 3)] == ["", "", "2 new", "all new"]
 
 
 def test_group_as_a_sentence_with_its_meaning_and_its_remedy() -> None:
@@ -83,10 +75,3 @@ def test_neither_kind_crowds_out_the_other() -> None:
     for opened, found, shown in ((9, 9, (3, 3)), (2, 9, (2, 4)), (9, 1, (5, 1)), (0, 9, (0, 6)), (1, 1, (1, 1))):
         first, then = groups.first_of([opening(Verdict.EXPOSED)] * opened, [finding("O02")] * found, 6)
         assert (len(first), len(then)) == shown
-
-
-def test_place_of_a_group() -> None:
-    places = {(None, False): "on the bucket itself", ("", False): "in the bucket", ("a/", False): "below a/"}
-    places |= {("", True): "elsewhere in the bucket", ("a/", True): "elsewhere below a/"}
-    for (prefix, rest), said in places.items():
-        assert "".join(groups.place(finding("O02", prefix=prefix, rest=rest))) == said

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
+from auditor.model.access import Verdict
 from auditor.model.finding import Judgement, Severity
 from auditor.model.json_codec import JsonError
-from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.rollup import RollUps
 from auditor.model.run_lines import Recorded, Standing
 from auditor.reports.prefix_counts import DEEPEST, SAMPLES, prefix_above, prefix_of
-from auditor.reports.rollup import GROUPS, OTHERS, PREFIXES, SUBJECTS, RollUpBuilder, widest_audience
+from auditor.reports.rollup import GROUPS, PREFIXES, RollUpBuilder
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, rollups_of, target
 
@@ -48,10 +48,6 @@ def check_sums(rollups: RollUps, tally: Tally) -> None:
     assert totals.undecided == tally.coverage["undecided"]
     assert len(rollups.groups) <= GROUPS
     assert len({group.id for group in rollups.groups}) == len(rollups.groups)
-
-
-def of_kind(rollups: RollUps, kind: GroupKind) -> list[Group]:
-    return [group for group in rollups.groups if group.kind is kind]
 
 
 def exposed(key: str) -> Judgement:
@@ -112,57 +108,6 @@ def test_the_worst_comes_first() -> None:
         ("verdict", "shared", None),
         ("undecided", None, "GetObjectAcl AccessDenied"),
     ]
-
-
-def test_new_and_excepted_ones_are_counted() -> None:
-    builder = RollUpBuilder()
-    for key, new, since, exception in [
-        ("a", True, "2026-01-02T00:00:00Z", None),
-        ("b", False, "2025-01-02T00:00:00Z", "website"),
-        ("c", None, None, None),
-    ]:
-        note(builder, Recorded(exposed(key), Standing(since, new, exception)))
-    (group,) = finished(builder).groups
-    assert (group.count, group.new, group.excepted, group.since) == (3, 1, 1, "2025-01-02T00:00:00Z")
-    totals = finished(builder).totals
-    assert (totals.new, totals.excepted) == (1, 1)
-
-
-def test_the_widest_audience_counts() -> None:
-    audiences = (
-        Audience(AudienceKind.ANYONE, through="network 203.0.113.0/24"),
-        Audience(AudienceKind.ACCOUNT, "444455556666"),
-        Audience(AudienceKind.ORGANIZATION, "o-1"),
-    )
-    assert widest_audience(ObjectAccess(Verdict.SHARED, audiences)) == "account 444455556666"
-    assert widest_audience(ObjectAccess(Verdict.SHARED, (Audience(AudienceKind.GROUP, "x" * 400),))) == OTHERS
-    assert widest_audience(ObjectAccess(Verdict.MASKED)) is None
-
-
-def test_many_audiences_have_a_bound() -> None:
-    found = []
-    for number in range(SUBJECTS + 50):
-        access = ObjectAccess(Verdict.SHARED, (Audience(AudienceKind.ACCOUNT, f"{number:012}"),))
-        key = f"{number:03}/x"
-        found.append(Judgement(judged(key).evidence, access, (finding(key),), ()))
-    tally = Tally()
-    for judgement in found:
-        tally.add(judgement)
-    rollups = rollups_of(*found)
-    check_sums(rollups, tally)
-    assert sum(group.count for group in rollups.groups if group.audience == OTHERS) == 2 * (SUBJECTS + 50) - SUBJECTS
-
-
-def test_what_is_dropped_does_not_count_and_what_is_kept_does() -> None:
-    builder = RollUpBuilder()
-    for key in ("a", "b"):
-        builder.add(recorded(exposed(key)))
-    builder.upto("a")
-    builder.drop()
-    assert finished(builder).totals.verdicts["exposed"] == 1
-    builder.add(recorded(exposed("b")))
-    builder.keep()
-    assert finished(builder).totals.verdicts["exposed"] == 2
 
 
 def test_the_prefix_of_a_key_and_the_one_above_it() -> None:

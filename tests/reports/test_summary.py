@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.finding import FailOn, RuleUndecided, Severity
-from auditor.model.object import Skipped, Unread
-from auditor.model.summary import AcceptedHoles, Changes, Resume, Summary
+from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.object import Skipped
+from auditor.model.summary import AcceptedHoles, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, tally_of, target
 
@@ -39,17 +37,6 @@ def test_members_and_numbers_of_the_contract() -> None:
     assert told["seconds"] == 12.3
     assert json.loads(json.dumps(told)) == told
     assert Summary.from_dict(told) == made
-
-
-def test_counts_that_do_not_add_up_make_no_summary() -> None:
-    tally = tally_of(judged("a"))
-    tally.coverage["audited"] = 0
-    with pytest.raises(ValueError, match="do not add up"):
-        sample_summary(tally)
-
-
-def test_hole_outranks_findings() -> None:
-    assert exit_code(sample_summary(tally_of(denied("a"), judged("b", finding("b")))), Severity.LOW) == 4
 
 
 def test_accepted_object_stays_counted_and_hides_no_other() -> None:
@@ -111,22 +98,6 @@ def test_another_server_than_aws_is_said_and_each_call_that_it_lacks() -> None:
     assert not any("--semantics" in item for item in not_looked_at(facts(), target()))
 
 
-def test_setting_that_could_not_be_read_is_said_though_no_rule_needs_it() -> None:
-    words = not_looked_at(facts(policy=Unread("GetBucketPolicy", "AccessDenied")), target())
-    assert "policy of the bucket, which could not be read: GetBucketPolicy AccessDenied" in words
-
-
-def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
-    words = "account of the bucket's owner: another account owns the bucket, and no call returns its number"
-    assert words in not_looked_at(facts(own_id="b1" * 32), target())
-    assert words not in not_looked_at(facts(), target())
-
-
-def test_every_finding_is_new_where_there_is_no_run_to_compare_with() -> None:
-    summary = sample_summary(tally_of(judged("a", finding("a"))))
-    assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == 3
-
-
 def test_exit_codes_of_findings() -> None:
     critical, high, medium, info = Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM, Severity.INFO
     cases = [(critical, high, 3), (high, high, 3), (medium, high, 0), (info, info, 3), (high, critical, 0)]
@@ -148,14 +119,3 @@ def test_holes_and_those_accepted() -> None:
     for changes, words in cases:
         made = sample_summary(**changes)
         assert (holes(made), exit_code(made, Severity.HIGH)) == (words, 4 if words else 0), changes
-
-
-def test_only_new_findings_count_under_fail_on_new() -> None:
-    tally = tally_of(judged("a", finding("a")))
-    quiet = {"excepted": 1, "resolved": 2, "unread": 1}
-    cases: list[tuple[dict[str, int], int]] = [({"new": 1}, 3), ({"decided": 1}, 3), ({"uncovered": 1}, 3)]
-    for kinds, code in [*cases, (quiet, 0), ({}, 0)]:
-        summary = sample_summary(tally, changes=Changes(against=RUN, findings={"high": kinds}))
-        assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == code, kinds
-        assert exit_code(summary, Severity.HIGH) == 3
-        assert exit_code(summary, FailOn(Severity.CRITICAL, new=True)) == 0

@@ -13,21 +13,18 @@ from msgspec.structs import replace
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.exception import Excepted, ExceptionEntry
 from auditor.model.finding import Judgement, RuleUndecided, Severity
-from auditor.model.rollup import FirstStep, RollUps, Sample
+from auditor.model.rollup import FirstStep, RollUps
 from auditor.model.summary import Resume, Summary, UnreadCount
 from auditor.reports.formats.base import FormatOptions
-from auditor.reports.summary import Alarm, alarm, verdict_sentence
 from auditor.reports.terminal import LEAST, ROWS, render
 from auditor.rules.exceptions import Exceptions
 from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import (
     RUN,
-    content_of,
     denied,
     finding,
     judged,
-    page_source,
     rollups_of,
     sample_summary,
     tally_of,
@@ -113,40 +110,6 @@ def test_exit_follows_the_severity_that_fails() -> None:
     assert rows(table(made, None))["Exit"].startswith("0: ")
 
 
-def block(text: str, label: str) -> list[str]:
-    """All lines of a label."""
-    lines = iter(text.splitlines())
-    found = [line for line in lines if line[:16].strip() == label][:1]
-    rest = text.partition(found[0] + "\n")[2].splitlines() if found else []
-    more = next((at for at, line in enumerate(rest) if not line.startswith(" ")), len(rest))
-    return [line[16:] for line in (*found, *rest[:more])]
-
-
-def test_only_what_is_particular_to_this_run_is_said_of_what_was_not_looked_at() -> None:
-    text = table(sample_summary())
-    assert block(text, "Not looked at") == [
-        "versions other than the current one (--versions audits them)",
-        "the bucket's own settings",
-        "and the things that no run looks at: not_looked_at in summary.json",
-    ]
-
-
-def test_holes_say_how_a_known_one_is_accepted() -> None:
-    assert "[[exceptions]] in auditor.toml" in table(sample_summary(tally_of(denied("a"))))
-    for whole in (sample_summary(tally_of(judged("a"))), sample_summary(complete=False)):
-        assert "[[exceptions]]" not in table(whole)
-
-
-def test_report_is_named_where_it_lies() -> None:
-    assert rows(table(sample_summary(out="runs/x")))["Report"] == "runs/x/report.html"
-    assert rows(table(sample_summary(out="runs/x"), folder="/mnt/y"))["Report"] == "/mnt/y/report.html"
-
-
-def test_long_folder_is_never_cut() -> None:
-    out = "s3://bucket/" + "deep/" * 40
-    assert out in table(sample_summary(out=out))
-
-
 def exposed(key: str, rule: str = "O02", severity: Severity = Severity.HIGH) -> Judgement:
     access = ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))
     return replace(judged(key, finding(key, rule, severity)), access=access)
@@ -180,17 +143,6 @@ def test_groups_are_rows_the_worst_first() -> None:
     ]
 
 
-def test_new_ones_are_counted_only_where_something_is_new() -> None:
-    many = [exposed(f"site/{at}") for at in range(3)]
-    made = sample_summary(tally_of(*many))
-    header, row = table(made, rollups=rollups_of(*many, new=True)).splitlines()[3:5]
-    assert header.split() == ["verdict", "new", "objects", "keys"]
-    assert row.split()[:3] == ["exposed", "3", "Anyone"]
-    for nothing in (None, False):
-        header = table(made, rollups=rollups_of(*many, new=nothing)).splitlines()[3]
-        assert header.split() == ["verdict", "objects", "keys"]
-
-
 def test_twelve_rows_and_how_many_more() -> None:
     many = [exposed(f"X{at // 4:02}/{at:03}", f"X{at // 4:02}") for at in range(120)]
     text = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many))
@@ -198,41 +150,6 @@ def test_twelve_rows_and_how_many_more() -> None:
     assert len(shown) == ROWS
     assert "\nand 96 further objects in the report\n" in text
     assert "\nand 96 further findings in the report\n" in text
-
-
-def test_small_groups_share_a_row_and_an_odd_key_comes_last() -> None:
-    keys = ("-rf *", "a/x\x1b[2J", "finance/salaries.csv", "media/photo.png", "../up", "z/z", "b/c")
-    many = [exposed(key) for key in keys]
-    lines = table(sample_summary(tally_of(*many)), rollups=rollups_of(*many)).splitlines()
-    assert [line.split("  ")[-1].strip() for line in lines[4:10]] == [
-        "b/c",
-        "finance/salaries.csv",
-        "media/photo.png",
-        "z/z",
-        "-rf *",
-        "and 2 more",
-    ]
-
-
-def test_what_exceptions_cover_comes_last_and_is_called_intended() -> None:
-    found = rollups_of(exposed("x/b"))
-    site = [replace(group, excepted=1, samples=(Sample("site/a"),)) for group in found.groups]
-    text = table(sample_summary(tally_of(exposed("x/b"))), rollups=replace(found, groups=(*site, *found.groups)))
-    assert [line.split("  ")[0] for line in text.splitlines()[3:6]] == ["verdict", "exposed", "by intent"]
-    assert "The ACL lets anyone on the internet read the object: 1 object, 1 by intent" in text
-
-
-@pytest.mark.parametrize(
-    ("judgement", "code"),
-    [(exposed("a"), "31"), (partner("a"), "33"), (denied("a"), "33"), (judged("a"), "32")],
-    ids=["exposed", "shared", "undecided", "private"],
-)
-def test_the_verdict_alone_is_coloured(judgement: Judgement, code: str) -> None:
-    made = sample_summary(tally_of(judgement))
-    first, *others = table(made, colour=True).splitlines()
-    assert first == f"\x1b[1;{code}m{verdict_sentence(made)}\x1b[0m"
-    assert "\x1b" not in "".join(others)
-    assert "\x1b" not in table(made)
 
 
 def test_marks_are_coloured_by_how_bad_they_are() -> None:
@@ -246,15 +163,6 @@ def test_marks_are_coloured_by_how_bad_they_are() -> None:
 
 
 STEP = FirstStep(change="turn ACLs off", closes=1, of=1, how="--acls-off")
-
-
-def test_next_command_of_a_policy_statement_saves_the_policy_first() -> None:
-    step = replace(STEP, change="remove the statement Website from the bucket policy", how=None)
-    lines = table(sample_summary(), rollups=replace(rollups_of(exposed("a")), first=(step,)), folder="/x").splitlines()
-    assert lines[-2:] == [
-        "Next            aws s3api get-bucket-policy --bucket audited --query Policy --output text > policy.json",
-        "                auditor what-if /x --policy policy.json",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -276,23 +184,6 @@ def test_the_next_command_is_whole(steps: list[FirstStep], many: list[Judgement]
     assert rows(table(made, rollups=rollups, folder="/my runs/x")).get("Next") == command
     stopped = replace(made, resume=Resume(RUN, None, "Ctrl-C"))
     assert "Next" not in rows(table(stopped, rollups=rollups))
-
-
-def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
-    tally = tally_of(denied("a"))
-    tally.accept()
-    for made in (
-        sample_summary(tally),
-        sample_summary(complete=False),
-        sample_summary(tally_of(judged("a")), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")]),
-    ):
-        assert alarm(made) is Alarm.DOUBT
-
-
-def test_the_page_and_the_table_say_one_sentence() -> None:
-    for made in (sample_summary(), sample_summary(tally_of(exposed("a"), partner("b")), complete=False)):
-        page = content_of(page_source(made))
-        assert "".join(page.headline.title) == table(made).splitlines()[0]
 
 
 def test_odd_words_move_nothing_and_fit() -> None:

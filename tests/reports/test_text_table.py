@@ -7,24 +7,6 @@ from auditor.text import width
 from tests.support.odd_keys import ODD_KEYS
 
 
-def test_columns_are_as_wide_as_their_cells() -> None:
-    rows = [("a", "1", "x"), ("long", "1,000", "y")]
-    columns = (Column("name"), Column("number", right=True), Column("key"))
-    assert list(text_table(columns, rows)) == [
-        "name  number  key",
-        "a          1  x",
-        "long   1,000  y",
-    ]
-
-
-def test_no_title_no_header_and_no_row_no_line() -> None:
-    assert list(text_table([Column(), Column()], [("漢", "a"), ("bb", "b")], indent="> ", gap=" ")) == [
-        "> 漢 a",
-        "> bb b",
-    ]
-    assert list(text_table([Column(), Column()], [])) == []
-
-
 def test_the_widest_column_gives_way_first_and_no_more_than_it_may() -> None:
     columns = (Column(), Column(least=4), Column(least=8, folds=True))
     rows = [("fixed", "a" * 12, "one two three four five")]
@@ -41,10 +23,6 @@ def test_a_column_without_a_text_is_left_out() -> None:
     columns = (Column("name"), Column("new", right=True), Column("key"))
     assert list(text_table(columns, [("a", "", "x"), ("b", "", "y")])) == ["name  key", "a     x", "b     y"]
     assert list(text_table(columns, [])) == []
-
-
-def test_a_cell_of_several_lines() -> None:
-    assert list(text_table([Column(), Column()], [(("a", "b"), "x"), ((), "y")])) == ["a  x", "b", "   y"]
 
 
 def test_the_colour_of_a_cell_takes_no_room() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from auditor.model.rollup import TrendNight
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
-from auditor.reports.trend import nights_of, trend
+from auditor.reports.trend import trend
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
@@ -50,17 +50,6 @@ def test_night_without_a_run_is_missing(tmp_path: Path) -> None:
     ]
 
 
-def test_runs_of_one_second_are_in_no_order(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    second = night(store, "20260102T030000Z-ffffff", first, 2)
-    last = night(store, "20260102T030000Z-000000", second, 3)
-    assert [one.listed for one in last.nights] == [1, 3]
-    assert last.summary is not None
-    later = night(store, "20260102T030001Z-000000", None, 9)
-    assert [one.listed for one in trend(last.summary, later)] == [3]
-
-
 def test_damaged_run_ends_the_row(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     first = night(store, "20260101T030000Z-0a1b2c", None, 1)
@@ -85,23 +74,3 @@ def test_trend_is_carried_from_run_to_run_by_two_files_of_the_last_one(tmp_path:
     assert summary is not None
     assert [one.listed for one in trend(summary, before, 8)] == [2, None, 4, 5, 6, 7, 8, 9]
     assert len(trend(summary, before, 3)) == 3
-
-
-def test_run_that_did_not_end_is_no_night(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    cut = night(store, "20260102T030000Z-0a1b2c", first, 2, complete=False)
-    assert cut.nights[-1] == TrendNight("2026-01-02")
-    whole = night(store, "20260101T190000Z-0a1b2c", None, 3)
-    later = night(store, "20260101T230000Z-0a1b2c", whole, 4, complete=False)
-    assert [one.listed for one in later.nights] == [3]  # the last complete run of that day
-
-
-def test_damaged_rollups_end_the_row(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    first = night(store, "20260101T030000Z-0a1b2c", None, 1)
-    second = night(store, "20260102T030000Z-0a1b2c", first, 2)
-    store.put(f"{second.path}/rollups.json", b'{"format": 1, "nights": [{"day": 3}]}')
-    last = night(store, "20260103T030000Z-0a1b2c", second, 3)
-    assert [one.listed for one in last.nights] == [2, 3]
-    assert nights_of(second) == ()

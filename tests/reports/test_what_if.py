@@ -6,12 +6,8 @@ from collections.abc import Iterable
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.reports.what_if import (
-    NAMES,
-    OTHERS,
-    SAMPLES,
     WhatIfCounts,
     change_of,
-    changed_line,
     render,
 )
 
@@ -42,62 +38,6 @@ def counts_of(*changes: tuple[str, ObjectAccess, ObjectAccess]) -> WhatIfCounts:
     return counts
 
 
-def test_the_document() -> None:
-    counts = counts_of(
-        ("www/a", PRIVATE, ANYONE),
-        ("www/b", PRIVATE, ANYONE),
-        ("docs/c", PRIVATE, ANYONE),
-        ("d", FOUR, PRIVATE),
-        ("e", PRIVATE, PRIVATE),
-        ("f", UNREAD, UNREAD),
-        ("g", PRIVATE, UNREAD),
-    )
-    assert counts.to_dict() == {
-        "objects": 7,
-        "changed": 5,
-        "new_exposure": 3,
-        "narrower": 1,
-        "not_predictable": {"objects": 2, "unknown_before": 1, "causes": {"acl-unread: AccessDenied": 2}},
-        "moves": [
-            {
-                "before": "private",
-                "after": "exposed",
-                "objects": 3,
-                "prefixes": {"www/": 2, "docs/": 1},
-                "samples": [{"key": key, "version_id": None} for key in ("www/a", "www/b", "docs/c")],
-            },
-            {
-                "before": "private",
-                "after": "unknown",
-                "objects": 1,
-                "prefixes": {"": 1},
-                "samples": [{"key": "g", "version_id": None}],
-            },
-            {
-                "before": "shared",
-                "after": "private",
-                "objects": 1,
-                "prefixes": {"": 1},
-                "samples": [{"key": "d", "version_id": None}],
-            },
-        ],
-        "gains": {"anyone": 3},
-        "loses": {"account 444455556666": 1},
-    }
-
-
-def test_the_counts_are_bounded() -> None:
-    counts = WhatIfCounts()
-    for number in range(NAMES + 50):
-        after = access(Verdict.SHARED, f"account {number:012}")
-        counts.add(f"{number}/a", None, change_of(PRIVATE, after))
-    ((_, moved),) = counts.ordered
-    assert (moved.objects, len(moved.samples)) == (NAMES + 50, SAMPLES)
-    assert (len(moved.prefixes), moved.prefixes[OTHERS]) == (NAMES + 1, 50)
-    assert (len(counts.gains), counts.gains[OTHERS]) == (NAMES + 1, 50)
-    assert "others: 50 objects" in render([], counts, [], 100)
-
-
 def test_the_statements_that_open_and_close() -> None:
     old, new = Reason(ReasonCode.POLICY_ALLOW, "Old"), Reason(ReasonCode.POLICY_ALLOW, "New")
     deny, again = Reason(ReasonCode.POLICY_DENY, "Deny"), Reason(ReasonCode.POLICY_DENY, "Again")
@@ -120,44 +60,6 @@ def test_the_statements_that_open_and_close() -> None:
     assert {reason and reason.cause: moved.samples for reason, moved in counts.closed_by.items()} == {
         "Again": [("d", None)],
         None: [("e", None)],
-    }
-
-
-def test_the_table() -> None:
-    counts = counts_of(
-        ("www/a", PRIVATE, ANYONE), ("d", FOUR, PRIVATE), ("f", UNREAD, UNREAD), ("g", ANY_ACCOUNT, ANYONE)
-    )
-    assert render([("What if", "it rains")], counts, ["take an umbrella"], 100).splitlines() == [
-        "What if         it rains",
-        "Objects         from private to exposed: 1 object",
-        "                www/ 1",
-        "                  www/a",
-        "Objects         exposed as before, for others: 1 object",
-        "                no folder 1",
-        "                  g",
-        "Objects         from shared to private: 1 object",
-        "                no folder 1",
-        "                  d",
-        "Gain access     anyone on the internet: 2 objects",
-        "Lose access     account 444455556666: 1 object",
-        "Not predictable 1 object, 1 of them unknown already",
-        "                1 object: its ACL, which was not read (AccessDenied)",
-        "Remarks         take an umbrella",
-        "Result          2 objects opened to somebody, 1 object closed to somebody, 1 object not",
-        "                  predictable, of 4 objects",
-    ]
-
-
-def test_the_line_of_a_changed_object() -> None:
-    assert changed_line("a", "v", change_of(FOUR, ANYONE)) == {
-        "key": "a",
-        "version_id": "v",
-        "before": {"verdict": "shared", "audience": ["account 444455556666"], "reasons": []},
-        "after": {"verdict": "exposed", "audience": ["anyone"], "reasons": []},
-        "gains": ["anyone"],
-        "loses": [],
-        "new_exposure": True,
-        "predictable": True,
     }
 
 

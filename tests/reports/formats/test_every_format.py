@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 import pytest
 
@@ -13,7 +11,6 @@ from auditor.cli.help import make_parser
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import RollUps
-from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
 from auditor.reports.formats.base import FormatOptions
@@ -22,7 +19,6 @@ from tests.support.samples.hostile import HOSTILE, HostileRun, hostile_run, refu
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
 
 OPTIONS = FormatOptions(account="111122223333", region="eu-central-1")
-L = TypeVar("L")
 EVERY = pytest.mark.parametrize("name", FORMATS)
 
 
@@ -65,42 +61,23 @@ def test_undecided_objects_are_there_also_if_there_is_nothing_else(name: str) ->
     assert (empty.undecided, empty.rules, Counter(empty.findings).total()) == (0, 0, 0)
 
 
-class LongRun:
-    """A run of many objects, each exposed with a finding and undecided, whose lines are made while they are read."""
+class LongRun(HostileRun):
+    """A run of so many objects, each exposed with a finding and undecided, whose roll-ups are of one."""
 
     def __init__(self, number: int) -> None:
-        self._number = number
-        self._one = HostileRun([judged("k", finding("k"), verdict=Verdict.EXPOSED), denied("k")])
-        self._rollups = rollups_of(judged("k", finding("k"), verdict=Verdict.EXPOSED), denied("k"))
-
-    def objects(self) -> Iterator[ObjectLine]:
-        return self._each(self._one.objects())
-
-    def findings(self) -> Iterator[FindingLine]:
-        return self._each(self._one.findings())
-
-    def undecided(self) -> Iterator[UndecidedLine]:
-        return self._each(self._one.undecided())
+        super().__init__([judged("k", finding("k"), verdict=Verdict.EXPOSED), denied("k")] * number)
+        self._found = rollups_of(*self._judgements[:2])
 
     def rollups(self) -> RollUps:
-        return self._rollups
-
-    def _each(self, lines: Iterable[L]) -> Iterator[L]:
-        one = next(iter(lines))
-        for _ in range(self._number):
-            yield one
+        return self._found
 
 
-def write_long(name: str, number: int) -> None:
-    for piece in FORMATS[name](sample_summary(), LongRun(number), OPTIONS):
-        del piece
-
-
-def peak(name: str, number: int) -> int:
-    """The most bytes that the format holds while it writes a run of so many objects."""
+def peak(name: str, run: LongRun) -> int:
+    """The most bytes that the format holds while it writes a run."""
     tracemalloc.start()
     try:
-        write_long(name, number)
+        for piece in FORMATS[name](sample_summary(), run, OPTIONS):
+            del piece
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -108,9 +85,10 @@ def peak(name: str, number: int) -> int:
 
 @EVERY
 def test_memory_does_not_grow_with_the_run(name: str) -> None:
-    write_long(name, 600)  # imports, caches, buffers
+    small, large = LongRun(10), LongRun(300)
+    peak(name, large)  # imports, caches, buffers
     # The process's other threads only add to a peak: the smallest of several is the format's own.
-    assert min(peak(name, 600) for _ in range(2)) < peak(name, 20) + 50_000
+    assert min(peak(name, large) for _ in range(2)) < peak(name, small) + 50_000
 
 
 @EVERY

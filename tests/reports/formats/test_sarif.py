@@ -82,11 +82,6 @@ def shown(made: dict[str, Any]) -> list[tuple[str, str, int, str]]:
     ]
 
 
-def test_nothing_changes() -> None:
-    made = log(("a", PRIVATE, PRIVATE))
-    assert (made["version"], shown(made)) == ("2.1.0", [])
-
-
 def test_each_result_is_at_its_statement() -> None:
     website = ObjectAccess(Verdict.EXPOSED, ANYONE, (Reason(ReasonCode.POLICY_ALLOW, "Website"),))
     denied = ObjectAccess(Verdict.MASKED, (), (Reason(ReasonCode.POLICY_DENY, "#2"),))
@@ -115,11 +110,3 @@ def test_hostile_text() -> None:
     assert (line, text) == (1, "statement \\x1b[2J\\ud800 opens \\u202ea\\n")
     location = made["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert location == {"uri": "a%20b/%C3%BC%25.json"}
-
-
-def test_an_object_that_becomes_dormant_loses_its_readers_and_gains_none() -> None:
-    dormant = ObjectAccess(Verdict.DORMANT, (), (Reason(ReasonCode.STORED_GRANT, "x READ"),))
-    open_to_all = ObjectAccess(Verdict.EXPOSED, ANYONE)
-    assert shown(log(("a", PRIVATE, dormant))) == []
-    assert [one[0] for one in shown(log(("a", open_to_all, dormant)))] == ["access-lost"]
-    assert [one[0] for one in shown(log(("a", dormant, open_to_all)))] == ["new-exposure"]

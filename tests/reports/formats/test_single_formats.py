@@ -14,7 +14,7 @@ from defusedcsv import csv as defused
 from auditor.model.access import Verdict
 from auditor.model.summary import Summary
 from auditor.reports.formats import FORMATS
-from auditor.reports.formats.base import COLUMNS, FormatOptions, coverage_sentence
+from auditor.reports.formats.base import COLUMNS, FormatOptions
 from auditor.reports.formats.csv import as_text, csv_row, neutral
 from auditor.reports.formats.markdown import LONGEST
 from auditor.reports.formats.ocsf import events
@@ -94,19 +94,6 @@ def test_markdown_fits_a_comment_and_error_codes_stay_bounded() -> None:
     unread = [one for one in events(summary, HostileRun(judgements)) if one["severity"] == "Unknown"][1:]
     assert len(unread) == SUBJECTS
     assert sum(one["count"] for one in unread) == summary.coverage.undecided
-
-
-def test_ocsf_counts_and_times(hostile: tuple[Summary, HostileRun]) -> None:
-    summary, found = hostile[0], rows_of("ocsf", hostile)
-    for name, title in (("info", "Informational"), ("high", "High"), ("critical", "Critical")):
-        assert sum(one["count"] for one in found if one["severity"] == title) == summary.findings[name]
-    unknown = [one for one in found if one["compliance"]["control"].startswith("GetObjectAcl")]
-    assert sum(one["count"] for one in unknown) == summary.coverage.undecided
-    assert {one["compliance"]["status_id"] for one in unknown} == {0}
-    assert {one["time"] for one in found} == {1767323045000}
-    assert found[0]["message"] == coverage_sentence(summary)
-    assert found[0]["compliance"]["status"] == "Unknown"
-    assert next(events(sample_summary(), HostileRun(())))["compliance"]["status"] == "Pass"
 
 
 def test_tables_have_dormant_objects_where_there_are_some() -> None:

@@ -102,17 +102,6 @@ def test_a_reader_of_results_has_them(group: str, tmp_path: Path) -> None:
         check_results(result, past.seen)
 
 
-def test_a_reader_of_results_has_the_findings(tmp_path: Path) -> None:
-    results = [one for group in ("keys", "entries", "findings") for one in RESULTS[group] if one.judgement.findings]
-    for number, result in enumerate(results):
-        folder = run_folder(tmp_path / str(number), objects=[object_line(result)], findings=finding_lines(result))
-        run = auditor.open_run(folder)
-        (past,) = run.results()
-        of_object = tuple(one for one in result.judgement.findings if one.key is not None)
-        check_findings(result, run.bucket_findings() if not of_object else past.findings)
-        assert len(past.findings) == len(of_object)
-
-
 def check_findings(result: OddResult, found: Sequence[Any]) -> None:
     """Assert that these lines are those of the findings of a result."""
     judgement, history = result.judgement, result.finding

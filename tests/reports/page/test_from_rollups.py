@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, Totals, TrendNight
-from auditor.model.summary import Cause, Changes, UnreadCount
+from auditor.model.summary import Changes, UnreadCount
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import render
-from auditor.reports.rollup import OTHERS
 from tests.reports.page.test_audit_page import Page
+from tests.support.samples.pages import group_of
 from tests.support.samples.reports import (
     RUN,
     PageSource,
@@ -31,23 +31,15 @@ from tests.support.samples.reports import (
 
 
 def group(**changes: Any) -> Group:
-    values: dict[str, Any] = {
+    """A group of three exposed objects below exports/, of which one is new."""
+    found: dict[str, Any] = {
         "id": "0a1b2c3d4e5f",
         "kind": GroupKind.VERDICT,
-        "rule": None,
         "verdict": Verdict.EXPOSED,
-        "severity": None,
         "audience": "anyone",
-        "prefix": "exports/",
-        "rest": False,
-        "count": 3,
-        "bytes": 3_000,
-        "new": 1,
-        "excepted": 0,
-        "since": "2026-01-02T03:04:05Z",
-        "samples": (Sample("exports/a"), Sample("exports/b", "v1")),
     }
-    return Group(**(values | changes))
+    found |= {"prefix": "exports/", "count": 3, "bytes": 3_000, "new": 1, "since": "2026-01-02T03:04:05Z"}
+    return group_of(**found | {"samples": (Sample("exports/a"), Sample("exports/b", "v1"))} | changes)
 
 
 def rollups(*groups: Group, first: tuple[FirstStep, ...] = ()) -> RollUps:
@@ -127,11 +119,6 @@ def test_small_groups_of_a_rule_share_a_row_that_shows_all_their_keys() -> None:
     assert [tick.number for tick in found.ticks] == [2_008, 5]
 
 
-def test_objects_that_are_public_by_intent_have_nothing_to_mend() -> None:
-    (row,) = page(rollups(small("site/", "1", excepted=1))).openings
-    assert (row.remedies, [label for label, _ in row.commands]) == ([], ["Say why"])
-
-
 def test_objects_are_mended_by_the_rules_that_found_how_they_are_open() -> None:
     by_acl, by_policy = small("a/", "1"), small("b/", "1", audience="any-account")
     public = of_rule("B04", prefix=None, count=1, samples=(Sample(None),), id="b" * 12)
@@ -199,37 +186,11 @@ def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
     assert f"auditor what-if {run} --policy policy.json" in said
 
 
-def test_changes_are_counted_by_kind_and_said_once_by_cause() -> None:
-    changes = Changes(
-        against="20260101T030405Z-0a1b2c",
-        classes={"new": 4, "resolved": 2},
-        verdicts={"exposed": {"new": 1, "worsened": 1, "resolved": 2}},
-        findings={"high": {"new": 3}},
-        causes=(Cause("the bucket policy changed", 2),),
-    )
-    found = page(rollups(group()), changes)
-    said = words(found)
-    assert found.since == "Since the run of 1 January 2026, 03:04 UTC"
-    assert [(sign, number) for sign, number, _, _ in found.changes] == [("+", 1), ("+", 1), ("−", 2)]
-    assert "the bucket policy changed: moved 2 objects" in said
-    assert "Strangers can get at 3 objects. 2 of them are new." in said
-    assert "3 findings: 3 high." in said
-
-
 def test_run_without_one_to_compare_with_says_why_and_calls_nothing_new() -> None:
     said = words(page(rollups(group()), Changes(why_not="no complete run of this target came before")))
     assert "Since the last run No complete run of this target came before." in said
     assert "0 new" not in said
     assert "Nothing has changed." in words(page(rollups(), Changes(against=RUN)))
-
-
-def test_page_offers_no_acceptance_that_would_be_refused() -> None:
-    dormant, unknown = group(verdict=Verdict.DORMANT), group(verdict=Verdict.UNKNOWN)
-    for one in (dormant, unknown, group(rest=True), group(audience=OTHERS)):
-        (row,) = page(rollups(one)).openings
-        assert "Accept it" not in dict(row.commands)
-    (row,) = page(rollups(group())).openings
-    assert dict(row.commands)["Accept it"].startswith("auditor accept 0a1b2c3d4e5f --run ")
 
 
 def test_table_of_prefixes_is_cut_and_adds_up() -> None:

@@ -9,7 +9,7 @@ import re
 from msgspec.structs import replace
 
 from auditor.model.target import Target
-from auditor.reports.page.index import COLUMNS, index_page, summed_nights
+from auditor.reports.page.index import COLUMNS, index_page
 from auditor.reports.sum_summaries import IndexEntry
 from tests.support.samples.index_pages import (
     ESTATE,
@@ -18,7 +18,6 @@ from tests.support.samples.index_pages import (
     estate_entries,
     hostile_entries,
     hostile_estate,
-    nights,
     rich_entries,
     run_of,
 )
@@ -26,11 +25,6 @@ from tests.support.samples.reports import print_index
 
 PLACE = "s3://acme-reports/audits"
 CLEAN = entry(run_of("clean", private=5))
-
-
-def words(*entries: IndexEntry) -> str:
-    head = index_page(entries, PLACE).headline
-    return "".join(head.title)
 
 
 def test_sums_are_those_of_the_lines_and_of_every_object() -> None:
@@ -71,49 +65,6 @@ def test_worst_come_first_and_each_hole_is_named() -> None:
     assert "The runs were made on several days: the oldest began on Thursday 19 November 2026, 03:00 UTC." in head.notes
     assert (page.rows[2].link, page.rows[2].numbers) == (None, (None,) * len(COLUMNS))
     assert page.rows[0].link == "bucket=acme-data-prod/run=20261122T030004Z-5f20c1/report.html"
-
-
-def test_each_list_is_collapsed_from_three_targets_on() -> None:
-    two, three = ([entry(run_of(f"b{at}", exposed=at + 1)) for at in range(many)] for many in (2, 3))
-    assert "<details" not in print_index(index_page(two, PLACE))
-    failed = [IndexEntry(target=Target(f"gone-{at}"), failed=f"reason {at}") for at in range(3)]
-    page = index_page([*three, *failed], PLACE)
-    assert [(found.sign.label, len(found.rows)) for found in page.lists] == [
-        ("exposed", 3),
-        ("not audited", 3),
-    ]
-    shown, exposed, not_audited = print_index(page).split("<details")
-    assert ("s3://b2" in shown, "s3://b0" in shown) == (True, False)  # the largest number first
-    assert "s3://b0" in exposed
-    assert "reason 2" in not_audited
-
-
-def test_run_of_another_night_is_a_hole() -> None:
-    old = entry(run_of("old", private=5, run="20261120T030004Z-5f20c1"))
-    page = index_page([CLEAN, old], PLACE)
-    assert [row.target for row in page.rows if row.bad] == ["s3://old"]
-    assert page.headline.bad
-
-
-def test_targets_that_lie_in_one_another_are_named() -> None:
-    inner = entry(run_of("clean", private=2, prefix="in/"))
-    notes = index_page([CLEAN, inner], PLACE).headline.notes
-    assert notes == ("s3://clean/in/ is inside s3://clean: its objects count twice in the sums.",)
-
-
-def test_new_objects_of_a_first_run_are_not_known() -> None:
-    first = entry(run_of("first", exposed=4, new=None))
-    page = index_page([first, entry(run_of("b", exposed=1, new=1))], PLACE)
-    assert [row.numbers[1] for row in page.rows] == [None, 1]
-    assert page.totals[1] == 1
-    assert "1 target had no earlier run to compare with, and is not in the sum of new objects." in page.headline.notes
-
-
-def test_trend_of_all_has_the_nights_of_all() -> None:
-    several = [replace(CLEAN, nights=nights(1, 2, None, 4)), replace(CLEAN, nights=nights(10, 10, 10))]
-    found = summed_nights(several)
-    assert [night.counts and night.counts["exposed"] for night in found] == [12, None, 14]
-    assert summed_nights([CLEAN]) == ()
 
 
 def test_estate_adds_up_in_its_first_line_and_by_account() -> None:

@@ -27,15 +27,6 @@ def test_areas_of_the_map_are_in_proportion_and_fill_it(numbers: list[int]) -> N
         assert y + height <= 320 + 1e-6
 
 
-def test_boxes_of_equal_numbers_are_nearly_square() -> None:
-    assert all(0.4 < width / height < 2.5 for *_, width, height in squarified([1] * 24, (0, 0, 1080, 320)))
-
-
-def test_map_without_room_or_numbers() -> None:
-    assert squarified([], (0, 0, 10, 10)) == []
-    assert squarified([3, 1], (0, 0, 0, 10)) == [(0, 0, 0.0, 0.0)] * 2
-
-
 def test_parts_of_the_coverage_add_up_to_the_listed_objects() -> None:
     made = sample_summary(
         tally_of(*(judged(f"k{at}") for at in range(500)), judged("o", verdict=Verdict.EXPOSED), denied("u"), gone("v"))
@@ -58,15 +49,3 @@ def test_objects_that_are_open_on_purpose_are_counted_once() -> None:
     made = sample_summary(tally_of(*(judged(f"k{at}", verdict=Verdict.EXPOSED) for at in range(9)), judged("p")))
     bar = coverage_bar(replace(made, excepted=ExceptedCounts({"exposed": 4})))
     assert {part.sign.label: part.number for part in bar.parts} == {"exposed": 5, "public by intent": 4, "private": 1}
-
-
-def test_one_object_among_a_million_is_seen() -> None:
-    one = sample_summary(tally_of(judged("o", verdict=Verdict.EXPOSED), judged("s", verdict=Verdict.SHARED)))
-    parts = coverage_bar(one).below
-    assert min(part.width for part in parts) >= 5
-
-
-def test_bar_of_nothing_and_of_private_objects_alone() -> None:
-    assert coverage_bar(sample_summary()).below == ()
-    bar = coverage_bar(sample_summary(tally_of(judged("a"))))
-    assert (bar.below, bar.private_from) == ((), 0.0)

@@ -38,13 +38,6 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_dormant_takes_the_place_of_masked_only_where_nothing_is_masked() -> None:
-    numbers = {signs.MASKED: 0, signs.DORMANT: 2}
-    assert signs.held_back(numbers) is signs.DORMANT
-    assert signs.held_back(numbers | {signs.MASKED: 1}) is signs.MASKED
-    assert signs.held_back({signs.MASKED: 0, signs.DORMANT: 0}) is signs.MASKED
-
-
 def test_the_text_of_each_sign_can_be_read_on_a_colour_of_its_own() -> None:
     for theme in THEMES:
         found = colours(theme)
