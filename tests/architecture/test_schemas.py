@@ -130,26 +130,26 @@ class TestRunFolders:
         assert counts["plan.json"] == 1
         assert counts["state-*.json"] == counts["parts-*.json"] > 1
 
-    async def test_settings_of_the_bucket_that_cannot_be_read(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    @pytest.mark.parametrize("case", ["block", "ownership", "denied", "stopped"])
+    async def test_settings_that_mask_or_cannot_be_read_and_a_run_that_was_stopped(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, case: str
     ) -> None:
-        for operation in ("GetBucketPolicy", "GetPublicAccessBlock", "GetBucketAcl", "GetBucketEncryption"):
-            samples.odd[operation] = Odd.DENIED
-        result = await audit(stub, tmp_path)
-        assert result.summary["rules_undecided"]
-        check_folder(result.folder)
-
-    @pytest.mark.parametrize("masked", ["block", "ownership"])
-    async def test_masked_objects_and_acls_that_are_not_asked_for(
-        self, stub: StubServer, samples: StubBucket, tmp_path: Path, masked: str
-    ) -> None:
-        if masked == "block":
-            samples.public_access_block = PublicAccessBlock(True, True, True, True)
-        else:
-            samples.ownership = BUCKET_OWNER_ENFORCED
+        settings: dict[str, Any] = {"keep_metadata": True}
         samples.policy, samples.policy_is_public = json.dumps(policy("plain/*")), True
-        result = await audit(stub, tmp_path, keep_metadata=True, level="exposure" if masked == "block" else None)
-        assert result.summary["verdicts"]["masked"] > 0 or masked == "ownership"
+        if case == "block":
+            samples.public_access_block = PublicAccessBlock(True, True, True, True)
+            settings["level"] = "exposure"
+        elif case == "ownership":
+            samples.ownership = BUCKET_OWNER_ENFORCED
+        elif case == "denied":
+            for operation in ("GetBucketPolicy", "GetPublicAccessBlock", "GetBucketAcl", "GetBucketEncryption"):
+                samples.odd[operation] = Odd.DENIED
+        else:
+            settings |= {"max_calls": 20, "part_lines": 5}
+        result = await audit(stub, tmp_path, **settings)
+        assert (result.summary["verdicts"]["masked"] > 0) is (case == "block")
+        assert bool(result.summary["rules_undecided"]) is (case == "denied")
+        assert (result.summary["resume"] is not None) is (case == "stopped")
         check_folder(result.folder)
 
     async def test_ledger_with_objects_that_are_left_and_routed(
@@ -165,11 +165,6 @@ class TestRunFolders:
             assert result.summary["excepted"]["verdicts"]["exposed"] == 20
             check_folder(result.folder)
         assert nights[1].summary["changes"]["against"] is not None
-
-    async def test_run_that_was_stopped(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-        result = await audit(stub, tmp_path, max_calls=20, part_lines=5)
-        assert result.summary["resume"] is not None
-        check_folder(result.folder)
 
 
 class TestUnreadFacts:
