@@ -7,9 +7,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from botocore.credentials import Credentials as SdkCredentials
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError
 
-from auditor.aws.credentials import EVERY, CredentialSource
+from auditor.aws.credentials import CredentialSource
 from auditor.aws.sigv4 import Credentials
 from auditor.errors import CredentialsError
 from tests.support.loop_blocking import free_loop as free_loop
@@ -297,51 +296,3 @@ async def test_a_credential_process(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "hush" not in str(caught.value)
     program.write_text("print('" + json.dumps({"Version": 1, "AccessKeyId": "made", "SecretAccessKey": "s"}) + "')\n")
     assert await CredentialSource("mine").current() == Credentials("made", "s", None)
-
-
-class Container(BaseHTTPRequestHandler):
-    """A container's credentials endpoint. It numbers the keys, which expire so soon that the SDK renews them always."""
-
-    asked = 0
-
-    def do_GET(self) -> None:
-        Container.asked += 1
-        expiry = datetime.now(UTC) + timedelta(minutes=5)
-        made = {"AccessKeyId": f"key{self.asked}", "SecretAccessKey": "s"}
-        made |= {"Token": f"for {self.headers['Authorization']}", "Expiration": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
-        body = json.dumps(made).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is logged."""
-
-
-@pytest.fixture
-async def container(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    no_keys(monkeypatch)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Container)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/credentials"
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
-    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "the task")
-    yield
-    await asyncio.to_thread(server.shutdown)
-    thread.join()
-    server.server_close()
-
-
-@pytest.mark.usefixtures("container")
-async def test_a_containers_credentials_are_renewed_before_they_expire(clock: Clock) -> None:
-    source = CredentialSource(clock=clock)
-    assert await source.current() == await source.current()
-    first = at_once(source)
-    assert first.token == "for the task"
-    clock.seconds = EVERY
-    assert at_once(source) == first
-    await threads_done()
-    assert at_once(source).access_key != first.access_key
-    assert at_once(source).access_key == f"key{Container.asked}"

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from auditor.aws.connection import Connection
-from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Grant
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine, ListQuery, Span
-from benchmarks.clients import bare
 from benchmarks.clients.hashers import article, ours
-from benchmarks.clients.verifying import verified
-from benchmarks.meter import Meter, ask
-from benchmarks.server import objects, tls
+from benchmarks.meter import Meter
+from benchmarks.server import objects
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Gate
 from tests.s3.engines.common import list_all, pieces, read
@@ -101,42 +95,7 @@ async def test_a_body_and_a_span_of_it_are_the_bytes_that_its_name_says(engine: 
         assert b"".join([piece async for piece in pieces(span, 1 << 20)]) == body[len(objects.BLOCK) - 3 :]
 
 
-async def test_calls_above_the_rate_are_refused_and_counted_by_caller(url: str, gate: Gate) -> None:
-    gate.set({"rate": 0.001, "burst": 2000.0})
-    async with opened("aioboto3", url) as engine:
-        for _ in range(2):
-            await engine.get_acl(objects.key_of(1), None)
-        with pytest.raises(CallFailed) as caught:
-            await engine.get_acl(objects.key_of(1), None)
-    assert caught.value.code == "SlowDown"
-    assert sum(gate.counters.refused["unknown"].values()) == 1
-
-
-async def test_the_certificate_is_good_for_this_machine_and_its_authority_alone(tmp_path: Path) -> None:
-    authority = tls.make_certificates(tmp_path)
-    async with listening(Answers(Gate(Behaviour())), tls.server_context(tmp_path)) as url:
-        async with bare.opened(url, str(authority), 1) as client:
-            await client.object(objects.key_of(1), ("head",))
-        port, unaware = urlsplit(url).port or 0, ssl.create_default_context()
-        with pytest.raises(ssl.SSLCertVerificationError):
-            await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port, ssl=unaware)
-
-
 def test_the_hashers_agree_with_each_other_and_with_the_bytes(url_of_thread: str) -> None:
     size = 3_000_000
     found = [hasher(Meter(), url=url_of_thread, size=size, chunk=1)["digest"] for hasher in (ours, article)]
     assert found == [hashlib.sha1(objects.body_of(size)).hexdigest()] * 2
-
-
-@pytest.mark.parametrize("ledger", ["dynamodb", "sqlite"])
-def test_every_object_of_a_measured_verification_matches(
-    url_of_thread: str, ledger: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(f"AWS_{name}", "testing")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 30, "size": 1000})
-    verified(meter := Meter(), url=url_of_thread, ledger=ledger, objects=30, size=1000)
-    assert len(meter.laps) == 1
-    answered = ask(url_of_thread, "GET", "/-/counters")["answered"]
-    assert answered.get("UpdateItem", 0) == (ledger == "dynamodb") * (2 * (30 + 10) + 1)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import pytest
 from msgspec.structs import replace
 
 from auditor.aws.publish import MOST_BYTES as MOST_EVENT
 from auditor.model.access import Verdict
-from auditor.model.alert import Alert, failure_alert
+from auditor.model.alert import failure_alert
 from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import FailOn, RuleUndecided, Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
@@ -194,49 +193,30 @@ def test_hostile_prefix_means_nothing_in_a_mail_or_a_chat() -> None:
     assert "`s3://audited/raw_data/2024-01=x/ünï 漢字/`" in json.loads(chat_message(alert))["content"]["description"]
 
 
-def largest() -> Alert:
-    """The alert on a run in which all that is not ours is long and odd."""
+def test_sizes_are_bounded_whatever_the_texts_are() -> None:
     odd = "\U0001f4a3\u202e`<&" * 120
     groups = [group(f"{odd}{number}/", audience=f"account {odd}") for number in range(40)]
-    undecided = [
-        group(odd, kind=GroupKind.UNDECIDED, rule=None, severity=None, audience=f"GetObjectAcl {odd}")
-        for _ in range(99)
-    ]
-    rules = [RuleUndecided(f"R{number}", odd, odd) for number in range(99)]
-    uses = [ExceptionUse(odd, "O02", None, None, odd, odd, "2026-01-01", ExceptionState.EXPIRED, 4)] * 99
+    hole: dict[str, Any] = {"kind": GroupKind.UNDECIDED, "rule": None, "severity": None, "audience": odd}
     summary = night(
         SHUT,
         target=target(prefix=odd[:128]),
         complete=False,
         resume=Resume(RUN, odd, odd),
         out=odd,
-        rules_undecided=rules,
-        exceptions=uses,
-        changes=changed(findings={"high": {"new": 1}}, why_not=odd, causes=tuple(Cause(odd, 1) for _ in range(99))),
+        rules_undecided=[RuleUndecided(f"R{number}", odd, odd) for number in range(30)],
+        exceptions=[ExceptionUse(odd, "O02", None, None, odd, odd, "2026-01-01", ExceptionState.EXPIRED, 4)] * 30,
+        changes=changed(findings={"high": {"new": 1}}, why_not=odd, causes=tuple(Cause(odd, 1) for _ in range(30))),
     )
-    summary = replace(summary, unread=tuple(UnreadCount(odd, odd, 1) for _ in range(99)))
+    summary = replace(summary, unread=tuple(UnreadCount(odd, odd, 1) for _ in range(30)))
     assert len(json.dumps(event_of(summary, HIGH).detail)) < MOST_EVENT / 2
-    found = alert_of(summary, rollups(*groups, *undecided), HIGH, [odd])
-    assert found is not None
-    return found
-
-
-def largest_failure() -> Alert:
-    return failure_alert("audit", "\u202e\U0001f4a3`é" * 3_000)
-
-
-@pytest.mark.parametrize("make", [largest, largest_failure], ids=["run", "failure"])
-def test_sizes_are_bounded_whatever_the_texts_are(make: Callable[[], Alert]) -> None:
-    alert = make()
-    assert len(text_of(alert).encode()) <= MOST_BYTES
-    message = chat_message(alert)
-    content = json.loads(message)["content"]
-    assert len(message.encode()) <= MOST_BYTES
-    assert (len(content["description"]) <= MOST_DESCRIPTION, len(content["title"]) <= MOST_TITLE) == (True, True)
-    subject = subject_of(alert)
-    assert len(subject) < 100
-    assert subject.isascii()
-    assert subject.isprintable()
+    run = alert_of(summary, rollups(*groups, *(group(odd, **hole) for _ in range(30))), HIGH, [odd])
+    for alert in (run, failure_alert("audit", "\u202e\U0001f4a3`é" * 3_000)):
+        assert alert is not None
+        message, subject = chat_message(alert), subject_of(alert)
+        content = json.loads(message)["content"]
+        assert (len(text_of(alert).encode()) <= MOST_BYTES, len(message.encode()) <= MOST_BYTES) == (True, True)
+        assert (len(content["description"]) <= MOST_DESCRIPTION, len(content["title"]) <= MOST_TITLE) == (True, True)
+        assert (len(subject) < 100, subject.isascii(), subject.isprintable()) == (True, True, True)
 
 
 def listed(text: str) -> Sequence[str]:

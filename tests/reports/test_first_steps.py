@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.model.access import Verdict
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
+from auditor.model.bucket import PublicAccessBlock, Semantics
 from auditor.model.finding import Judgement
 from auditor.model.json_codec import JsonError
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, Acl, Evidence, Grant, Head, ObjectRef, Unread
@@ -83,18 +83,6 @@ def test_flags_predict_all_changes_up_to_theirs() -> None:
     )
     (step,) = found(kinds).first
     assert (step.change, step.how, step.closes) == (ALL_FOUR, "--block-public-access", 120)
-
-
-def test_a_statement_is_removed_without_those_of_others() -> None:
-    kinds = counted(
-        [("www/a", PRIVATE, 10, False), ("data/a", PRIVATE, 3, False)],
-        policy=policy(allow("Website", "www/"), allow("Partner", "data/", "444455556666")),
-        policy_is_public=True,
-        ownership=BUCKET_OWNER_ENFORCED,
-    )
-    (step,) = found(kinds).first
-    assert (step.change, step.closes) == ("remove the statement Website from the bucket policy", 10)
-    assert (step.breaks, step.intended) == ((), 0)
 
 
 def test_an_object_that_is_public_by_intent_counts_against_a_change() -> None:

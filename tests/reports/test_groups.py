@@ -69,9 +69,3 @@ def test_group_as_a_sentence_with_its_meaning_and_its_remedy() -> None:
         ours = group.rule != "Z99"
         words = (groups.sentence(group).text, groups.meaning(group) != "", groups.mend(group) != "")
         assert words == (said, ours, ours)
-
-
-def test_neither_kind_crowds_out_the_other() -> None:
-    for opened, found, shown in ((9, 9, (3, 3)), (2, 9, (2, 4)), (9, 1, (5, 1)), (0, 9, (0, 6)), (1, 1, (1, 1))):
-        first, then = groups.first_of([opening(Verdict.EXPOSED)] * opened, [finding("O02")] * found, 6)
-        assert (len(first), len(then)) == shown

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.reports.formats import FORMATS
-from tests.reports.formats.golden_files import PLACE, GoldenRun, golden, made
-from tests.support.samples.hostile import HOSTILE
+from tests.reports.formats.golden_files import PLACE, golden, made
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -18,8 +17,3 @@ def test_the_text_is_the_expected_one(name: str) -> None:
 
 def test_each_format_has_a_golden_and_nothing_else_is_there() -> None:
     assert {path.name for path in PLACE.iterdir()} == {"input", *(golden(name).name for name in FORMATS)}
-
-
-def test_the_input_has_every_hostile_key() -> None:
-    keys = {line.key for line in GoldenRun().findings()}
-    assert set(HOSTILE) <= keys

@@ -54,7 +54,6 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[str] = []
         self.attributes: set[str] = set()
-        self.codes: list[str] = []
         self.text = ""
         self._open: list[str] = []
         self.feed(page)
@@ -64,8 +63,6 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes.update(name for name, _ in attrs)
-        if tag == "code":
-            self.codes.append("")
         if tag not in VOID:
             self._open.append(tag)
 
@@ -76,8 +73,6 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] not in {"script", "style"}:
             self.text += data
-        if self._open and self._open[-1] == "code":
-            self.codes[-1] += data
 
 
 def page_of(summary: Summary | None = None, *judgements: Judgement) -> str:

@@ -160,16 +160,6 @@ def test_map_needs_four_prefixes_and_its_boxes_lead_to_rows() -> None:
     assert "a/: 2 exposed, 2 of them new" in words(found)
 
 
-def test_widest_verdict_comes_first_and_the_map_counts_exceptions_apart() -> None:
-    shared = group(id="1" * 12, verdict=Verdict.SHARED, audience="account 444455556666", prefix="b/", count=9)
-    others = [group(id=one, prefix=one, count=5, excepted=2) for one in ("a/", "c/", "d/")]
-    found = page(rollups(shared, *others))
-    assert [one.group.verdict for one in found.openings] == ["exposed", "exposed", "exposed", "shared"]
-    assert found.places is not None
-    assert [sign.label for sign in found.places.columns] == ["exposed", "shared", "public by intent"]
-    assert found.places.totals == (9, 9, 6)
-
-
 def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
     steps = (
         FirstStep(change="turn on IgnorePublicAcls", closes=993, of=1_204, how="--block-public-access"),
