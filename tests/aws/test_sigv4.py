@@ -264,3 +264,26 @@ def test_secrets_do_not_show() -> None:
     shown = repr(Credentials("AKIDEXAMPLE", "the secret", "the token"))
     assert shown == "Credentials('AKIDEXAMPLE')"
     assert shown == str(Credentials("AKIDEXAMPLE", "another"))
+
+
+def test_a_clock_that_is_set_right_by_hours() -> None:
+    signer = Signer("eu-central-1")
+    wrong = authorization(signer, NOON)
+    right = dict(signer.sign(PLAIN, "HEAD", HOST, "/key", "", (), NOON - 7200))
+    assert right["x-amz-date"] == "20260102T100000Z"
+    assert right["authorization"] == authorization(Signer("eu-central-1"), NOON - 7200) != wrong
+
+
+def test_more_kinds_of_requests_than_are_kept_prepared() -> None:
+    signer = Signer("eu-central-1")
+    kinds = [(("range", f"bytes={first}-"),) for first in range(200)]
+    first = [authorization(signer, NOON, headers=kind) for kind in kinds]
+    assert len(set(first)) == len(kinds)
+    assert [authorization(signer, NOON, headers=kind) for kind in kinds] == first
+
+
+def test_query_in_the_order_of_what_is_sent() -> None:
+    assert encode_query([("b", "2"), ("a-", "1"), ("a", "\u00e9 "), ("acl", ""), ("a", "+/")]) == (
+        "a=%2B%2F&a=%C3%A9%20&a-=1&acl=&b=2"
+    )
+    assert encode_query([]) == ""

@@ -168,6 +168,23 @@ Report: runs/bucket=audited/run={RUN}/report.html"""
     )
 
 
+def test_alert_for_a_chat() -> None:
+    alert = alert_of(WORSE, MADE, HIGH)
+    assert alert is not None
+    told = json.loads(chat_message(alert))
+    described = told["content"].pop("description").split("\n")
+    assert told["content"].pop("title").startswith("S3 audit of audited: 2 objects newly exposed; ")
+    context = {"bucket": "audited", "run": RUN}
+    assert told == {
+        "version": "1.0",
+        "source": "custom",
+        "content": {"textType": "client-markdown"},
+        "metadata": {"eventType": "s3-audit", "enableCustomActions": False, "additionalContext": context},
+    }
+    assert "• 1 object: `GetObjectAcl AccessDenied`, below `b/`" in described
+    assert described[-1] == f"Report: `runs/bucket=audited/run={RUN}/report.html`"
+
+
 HOSTILE: Final = (
     "<!channel>/", "<!here|x>/", "@here/", "*bold*/", "`code`/", "~gone~/", "[a](http://evil.example)/",
     "<http://evil.example|s3>/", "HTTPS://evil.example/", "a\n- 9 new: private\n/", "&lt;b&gt;/", "<at>all</at>/",

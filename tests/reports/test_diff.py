@@ -198,3 +198,8 @@ def test_only_an_inventory_tells_dormant_from_private() -> None:
     undecided = Lines([line("a", Verdict.UNKNOWN, outcome=Outcome.UNDECIDED)], [])
     assert ("resolved", "a") not in changes(dormant, undecided)
     assert ("new", "a") not in changes(undecided, dormant)
+
+
+def test_run_that_does_not_say_which_rules_it_judged_resolves_nothing() -> None:
+    old = Lines([line("a")], [finding("a")])
+    assert changes(old, Lines([line("a")], [], bucket_file=None)) == [("unread", "a")]

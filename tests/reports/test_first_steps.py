@@ -154,3 +154,13 @@ def test_a_statement_with_a_hostile_name_is_inert() -> None:
     (step,) = found(kinds).first
     assert "\x1b" not in step.change
     assert len(step.change) < 120
+
+
+def test_a_block_that_takes_more_than_it_closes_is_not_named() -> None:
+    everyone = policy(allow("All", ""), allow("Partner", "", "444455556666"))
+    kinds = counted([("a", PRIVATE, 10, False)], policy=everyone, policy_is_public=True)
+    assert steps(kinds) == [("remove the statement All from the bucket policy", 10, 10)]
+    by_acl = counted(
+        [("a", OPENED, 2, False), ("partner/a", Acl(OWNER, (Grant("c3" * 32, "READ"),)), 5, False)],
+    )
+    assert steps(by_acl) == [(IGNORE, 2, 2)]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.model.access import Verdict
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, Severity
 from auditor.model.json_codec import JsonError
 from auditor.model.rollup import RollUps
 from auditor.model.run_lines import Recorded, Standing
 from auditor.reports.prefix_counts import DEEPEST, SAMPLES, prefix_above, prefix_of
-from auditor.reports.rollup import GROUPS, PREFIXES, RollUpBuilder
+from auditor.reports.rollup import GROUPS, OTHERS, PREFIXES, SUBJECTS, RollUpBuilder
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, rollups_of, target
 
@@ -186,3 +186,17 @@ def test_memory_stays_flat(shape: str) -> None:
     finally:
         tracemalloc.stop()
     assert last < first * 1.5 + 1_000_000
+
+
+def test_many_audiences_have_a_bound() -> None:
+    found = []
+    for number in range(SUBJECTS + 50):
+        access = ObjectAccess(Verdict.SHARED, (Audience(AudienceKind.ACCOUNT, f"{number:012}"),))
+        key = f"{number:03}/x"
+        found.append(Judgement(judged(key).evidence, access, (finding(key),), ()))
+    tally = Tally()
+    for judgement in found:
+        tally.add(judgement)
+    rollups = rollups_of(*found)
+    check_sums(rollups, tally)
+    assert sum(group.count for group in rollups.groups if group.audience == OTHERS) == 2 * (SUBJECTS + 50) - SUBJECTS

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.finding import RuleUndecided, Severity
-from auditor.model.object import Skipped
+from auditor.model.object import Skipped, Unread
 from auditor.model.summary import AcceptedHoles, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, tally_of, target
@@ -119,3 +121,21 @@ def test_holes_and_those_accepted() -> None:
     for changes, words in cases:
         made = sample_summary(**changes)
         assert (holes(made), exit_code(made, Severity.HIGH)) == (words, 4 if words else 0), changes
+
+
+def test_counts_that_do_not_add_up_make_no_summary() -> None:
+    tally = tally_of(judged("a"))
+    tally.coverage["audited"] = 0
+    with pytest.raises(ValueError, match="do not add up"):
+        sample_summary(tally)
+
+
+def test_setting_that_could_not_be_read_is_said_though_no_rule_needs_it() -> None:
+    words = not_looked_at(facts(policy=Unread("GetBucketPolicy", "AccessDenied")), target())
+    assert "policy of the bucket, which could not be read: GetBucketPolicy AccessDenied" in words
+
+
+def test_account_of_a_foreign_bucket_is_told_as_not_looked_at() -> None:
+    words = "account of the bucket's owner: another account owns the bucket, and no call returns its number"
+    assert words in not_looked_at(facts(own_id="b1" * 32), target())
+    assert words not in not_looked_at(facts(), target())

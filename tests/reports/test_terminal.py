@@ -16,6 +16,7 @@ from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.rollup import FirstStep, RollUps
 from auditor.model.summary import Resume, Summary, UnreadCount
 from auditor.reports.formats.base import FormatOptions
+from auditor.reports.summary import Alarm, alarm
 from auditor.reports.terminal import LEAST, ROWS, render
 from auditor.rules.exceptions import Exceptions
 from auditor.text import visible, width
@@ -210,3 +211,14 @@ def test_no_path_breaks_out_of_its_link() -> None:
         assert shown == f"/runs/{visible(name)}/report.html"
         assert text.count("\x1b") == 4
     assert "\x1b" not in table(sample_summary(), folder="s3://reports/x", links=True)
+
+
+def test_a_run_that_did_not_look_at_everything_is_never_green() -> None:
+    tally = tally_of(denied("a"))
+    tally.accept()
+    for made in (
+        sample_summary(tally),
+        sample_summary(complete=False),
+        sample_summary(tally_of(judged("a")), rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")]),
+    ):
+        assert alarm(made) is Alarm.DOUBT

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.reports.what_if import (
+    NAMES,
+    OTHERS,
+    SAMPLES,
     WhatIfCounts,
     change_of,
     render,
@@ -99,3 +102,15 @@ def test_hostile_text_stays_on_its_line() -> None:
         shown = render([], counts, [], 100)
         assert all(line.isprintable() for line in shown.split("\n")), ascii(text)
         shown.encode()
+
+
+def test_the_counts_are_bounded() -> None:
+    counts = WhatIfCounts()
+    for number in range(NAMES + 50):
+        after = access(Verdict.SHARED, f"account {number:012}")
+        counts.add(f"{number}/a", None, change_of(PRIVATE, after))
+    ((_, moved),) = counts.ordered
+    assert (moved.objects, len(moved.samples)) == (NAMES + 50, SAMPLES)
+    assert (len(moved.prefixes), moved.prefixes[OTHERS]) == (NAMES + 1, 50)
+    assert (len(counts.gains), counts.gains[OTHERS]) == (NAMES + 1, 50)
+    assert "others: 50 objects" in render([], counts, [], 100)

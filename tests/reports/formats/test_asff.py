@@ -101,3 +101,29 @@ def test_a_finding_is_as_old_as_its_group() -> None:
         found = group(since=since)
         assert found["CreatedAt"] == found["FirstObservedAt"] == said
         assert found["UpdatedAt"] == found["LastObservedAt"] == now
+
+
+def test_undecided_groups_and_rules_neither_pass_nor_fail() -> None:
+    rule = RuleUndecided("B01", "GetBucketPolicy", "AccessDenied")
+    found = of(denied("v/a"), denied("v/b"), rules_undecided=(rule,))
+    assert status(found, "undecided") == ["NOT_AVAILABLE"]
+    assert status(found, "undecided-rule") == ["NOT_AVAILABLE"]
+    (group,) = (one for one in found if one["ProductFields"]["s3-auditor/kind"] == "undecided")
+    assert group["Title"] == "2 objects could not be looked at, GetObjectAcl AccessDenied, in s3://audited/v/"
+
+
+def test_the_arn_is_of_the_regions_partition() -> None:
+    there = HubAccount("111122223333", "cn-north-1")
+    assert there.product_arn == "arn:aws-cn:securityhub:cn-north-1:111122223333:product/111122223333/default"
+    made = rollups_of(judged("s/a", finding("s/a")))
+    found = list(findings(sample_summary(), made, there))
+    assert [one["Id"] for one in found[1]["Resources"]] == ["arn:aws-cn:s3:::audited", "arn:aws-cn:s3:::audited/s/a"]
+
+
+def test_dormant_objects_are_a_low_warning_and_never_passed() -> None:
+    found = of(judged("a", verdict=Verdict.DORMANT), judged("b"))
+    check(found)
+    (dormant,) = [one for one in found if one["ProductFields"]["s3-auditor/kind"] == "verdict"]
+    assert dormant["Compliance"]["Status"] == "WARNING"
+    assert dormant["FindingProviderFields"]["Severity"]["Label"] == "LOW"
+    assert "once ACLs count" in dormant["Title"] + dormant["Description"]

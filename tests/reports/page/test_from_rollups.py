@@ -14,6 +14,7 @@ from auditor.model.rollup import FirstStep, Group, GroupKind, RollUps, Sample, T
 from auditor.model.summary import Changes, UnreadCount
 from auditor.reports.page.data import PageData
 from auditor.reports.page.render import render
+from auditor.reports.rollup import OTHERS
 from tests.reports.page.test_audit_page import Page
 from tests.support.samples.pages import group_of
 from tests.support.samples.reports import (
@@ -187,3 +188,12 @@ def test_table_of_prefixes_is_cut_and_adds_up() -> None:
     found = page(rollups(*(group(id=f"{at:03}", prefix=f"{at:03}/", count=400 - at) for at in range(90)))).places
     assert found is not None
     assert (len(found.rows), found.more, sum(found.totals)) == (60, 30, sum(400 - at for at in range(90)))
+
+
+def test_page_offers_no_acceptance_that_would_be_refused() -> None:
+    dormant, unknown = group(verdict=Verdict.DORMANT), group(verdict=Verdict.UNKNOWN)
+    for one in (dormant, unknown, group(rest=True), group(audience=OTHERS)):
+        (row,) = page(rollups(one)).openings
+        assert "Accept it" not in dict(row.commands)
+    (row,) = page(rollups(group())).openings
+    assert dict(row.commands)["Accept it"].startswith("auditor accept 0a1b2c3d4e5f --run ")

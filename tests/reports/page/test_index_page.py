@@ -130,3 +130,10 @@ def test_hostile_text_is_only_text() -> None:
         ours = r'href="(#[a-z]+|bucket=[a-z0-9-]+/run=[0-9TZa-f-]+/report\.html)"'
         assert all(re.fullmatch(ours, one) for one in re.findall(r'href="[^"]*"', text))
     assert "{{ 7 * 7 }}" in text
+
+
+def test_run_of_another_night_is_a_hole() -> None:
+    old = entry(run_of("old", private=5, run="20261120T030004Z-5f20c1"))
+    page = index_page([CLEAN, old], PLACE)
+    assert [row.target for row in page.rows if row.bad] == ["s3://old"]
+    assert page.headline.bad
