@@ -8,22 +8,20 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from msgspec.structs import replace
 
 from auditor.aio.stop import Grace, Stop
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunTaken
 from auditor.ledger.base import Event, Ledger
-from auditor.model.json_codec import plain
+from auditor.model.target import Target
 from auditor.runs.stores.local import LocalStore
-from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.folder import VerifyFolder
-from auditor.verify.run import Hop
-from auditor.verify.tally import VerifyTally
+from auditor.verify.run import Hop, Verification
 from tests.support.samples.reports import RUN
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.world import StubBucket
@@ -133,38 +131,33 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
         await bench.verify(hop=Hop(number=3, verify_id=first.summary["verify"]))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_damaged_checkpoint_is_refused(bench: Bench) -> None:
+    await bench.recorded(*(bench.put(key) for key in "abc"))
+    stop = Stop()
+    bench.stub.faults = [Deadline(stop, 2)]
+    first = await bench.verify(stop=stop, hop=Hop(), engine="direct", concurrency=1)
+    bench.stub.faults = []
+    place = Path(first.summary["out"]) / "state-00000.json"
+    whole = json.loads(place.read_text())
+    second = Hop(number=1, verify_id=first.summary["verify"])
+    changes: list[dict[str, object]] = [
         {"format": 2},
         {"verify": "20260102T030405Z-ffffff"},
         {"as_of": 7},
         {"start_after": 7},
         {"unfinished": [{"key": 7, "version_id": None, "checkpoint": {}}]},
         {"unfinished": [{"key": "a", "version_id": [], "checkpoint": {}}]},
-        {"tally": {**plain(VerifyTally()), "outcomes": {"match": [1, 2]}}},
-        {"tally": {**plain(VerifyTally()), "listed": 6, "outcomes": {"match": 5}}},
-        {"tally": {**plain(VerifyTally()), "left": {"GLACIER": 1}}},
-        {"tally": {**plain(VerifyTally()), "left": {"GLACIER": [1, 2, 3]}}},
-    ],
-)
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
-    store = LocalStore(tmp_path)
-    moment = datetime(2026, 1, 2, tzinfo=UTC)
-    VerifyFolder(store, "audited", RUN).put_checkpoint(VerifyCheckpoint(moment, None, "k"))
-    hop = VerifyFolder(store, "audited", RUN, hop=1)
-    assert hop.load_checkpoint().start_after == "k"
-    path = f"{hop.path}/state-00000.json"
-    assert json.loads(store.get(path) or b"")["verify"] == RUN
-    store.put(path, json.dumps(json.loads(store.get(path) or b"") | change).encode())
-    with pytest.raises(OutputError, match="damaged"):
-        hop.load_checkpoint()
-
-
-def test_the_time_of_a_checkpoint_without_a_zone_is_utc() -> None:
-    written = VerifyCheckpoint(datetime(2026, 1, 2, tzinfo=UTC), None, None).file(RUN)
-    read = VerifyCheckpoint.of(replace(written, as_of="2026-01-02T00:00:00"))
-    assert read.as_of == datetime(2026, 1, 2, tzinfo=UTC)
+        {"tally": {**whole["tally"], "outcomes": {"match": [1, 2]}}},
+        {"tally": {**whole["tally"], "listed": 6, "outcomes": {"match": 5}}},
+        {"tally": {**whole["tally"], "left": {"GLACIER": 1}}},
+        {"tally": {**whole["tally"], "left": {"GLACIER": [1, 2, 3]}}},
+    ]
+    for change in changes:
+        place.write_text(json.dumps(whole | change))
+        with pytest.raises(OutputError, match="damaged"):
+            await bench.verify(hop=second)
+    place.write_text(json.dumps(whole | {"as_of": whole["as_of"].removesuffix("+00:00")}))  # it is UTC all the same
+    assert (await bench.verify(hop=second, engine="direct")).outcomes == {"match": 3}
 
 
 class Conditional(LocalStore):
@@ -180,15 +173,20 @@ class Conditional(LocalStore):
         return "tag"
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        raise NotImplementedError
+        self.replace_file(path, local)
+        return True
 
 
-def test_event_that_comes_twice_is_left_to_the_first(tmp_path: Path) -> None:
-    store, verify_id = Conditional(tmp_path), "20260102T030405Z-0a1b2c"
-    VerifyFolder(store, BUCKET, verify_id, 1).claim()
-    VerifyFolder(store, BUCKET, verify_id, 2).claim()
-    with pytest.raises(RunTaken, match=r"hop 2 of .* was started by another invocation"):
-        VerifyFolder(store, BUCKET, verify_id, 2).claim()
+async def test_event_that_comes_twice_is_left_to_the_first(bench: Bench, tmp_path: Path) -> None:
+    resources = Resources(store=Conditional(tmp_path), ledger=bench.ledger)
+    settings = Settings(endpoint_url=bench.stub.url, max_rate=None)
+
+    async def run() -> None:
+        await Verification(Target(BUCKET), settings, resources, Stop(), hop=Hop(first_id=RUN)).run()
+
+    await run()
+    with pytest.raises(RunTaken, match=r"hop 0 of .* was started by another invocation"):
+        await run()
 
 
 def test_parts_are_closed_when_they_are_full(tmp_path: Path) -> None:
@@ -197,18 +195,6 @@ def test_parts_are_closed_when_they_are_full(tmp_path: Path) -> None:
     folder.end_part()
     found = sorted((tmp_path / folder.path).glob("combined-*"))
     assert [gzip.decompress(path.read_bytes()) for path in found] == [b"1\n2\n", b"3\n"]
-
-
-def test_part_that_is_discarded_leaves_no_file(tmp_path: Path) -> None:
-    folder = VerifyFolder(LocalStore(tmp_path), BUCKET, RUN)
-    folder.write([b"1\n"])
-    folder.discard()
-    folder.discard()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    folder.write([b"2\n"])
-    folder.end_part()
-    (part,) = (path for path in tmp_path.rglob("*") if path.is_file())
-    assert (part.name, gzip.decompress(part.read_bytes())) == ("combined-00000-00000.jsonl.gz", b"2\n")
 
 
 async def test_large_object_is_read_over_several_hops(bench: Bench) -> None:

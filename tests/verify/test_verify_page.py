@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import pytest
 from msgspec.structs import replace
 
 from auditor.model.digest import VerifyOutcome
 from auditor.model.summary import Amount
 from auditor.model.target import Target
 from auditor.verify.outcome import Verified
-from auditor.verify.page import Examples, page_content, verify_page
+from auditor.verify.page import Examples, verify_page
 from auditor.verify.summary import LateReads, UnreadableCount, VerifySummary
 from tests.reports.page.test_audit_page import HOSTILE, Page
 
@@ -49,24 +48,22 @@ def words(found: VerifySummary, examples: Examples | None = None, *, part: bool 
     return " ".join(Page(verify_page(found, examples or Examples(), part=part)).text.split())
 
 
-def test_clean_verification() -> None:
+def test_page_says_what_was_found_with_examples() -> None:
     said = words(CLEAN)
     assert "No object that was read is damaged, and none is missing." in said
     assert "9 match = 9 listed or in the ledger" in said
     assert "No object that was compared needs attention." in said
-
-
-def test_damaged_and_missing_are_the_headline_with_examples() -> None:
     examples = Examples()
     for at in range(30):
         examples.add(Verified(key=f"media/{at:02}", outcome=VerifyOutcome.MISMATCH))
-    said = words(summary({"match": 5, "mismatch": 30, "missing": 1}), examples)
-    assert "Damaged, missing or lost: 31 objects." in said
+    said = words(summary({"match": 5, "mismatch": 30, "missing": 1}, complete=False), examples, part=True)
+    assert "Not complete. Damaged, missing or lost: 31 objects." in said
     assert "5 match + 30 mismatch + 1 missing = 36 listed or in the ledger" in said
     assert "media/00 + 29" in said
     assert "media/19" in said
     assert "media/20" not in said
     assert "/combined-*.gz | jq -ac 'select(.outcome == \"mismatch\") | .key'" in said
+    assert "of the last invocation alone" in said
 
 
 def test_nothing_read_is_not_called_undamaged() -> None:
@@ -76,25 +73,18 @@ def test_nothing_read_is_not_called_undamaged() -> None:
     assert "Hole: nothing was compared." in said
 
 
-def test_cut_short_says_so_first() -> None:
-    assert (
-        page_content(summary({"match": 1}, complete=False), Examples()).headline.title[0].startswith("Not complete. ")
-    )
-
-
-def test_examples_of_a_handed_over_run_are_said_to_be_a_part() -> None:
-    assert "of the last invocation alone" in words(summary({"missing": 1}), part=True)
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_hostile_words_stay_words(text: str) -> None:
-    pages = []
-    for word in ("plain", text):
+def test_hostile_words_stay_words() -> None:
+    def page_of(word: str) -> Page:
         examples = Examples()
-        verified = Verified(key=word, outcome=VerifyOutcome.UNREADABLE, version_id=word, detail={"code": word})
-        examples.add(verified)
+        examples.add(Verified(key=word, outcome=VerifyOutcome.UNREADABLE, version_id=word, detail={"code": word}))
         made = summary({"unreadable": 1}, unreadable=(UnreadableCount(word, 1),), target=Target("audited", word))
-        pages.append(verify_page(made, examples))
-    plain, hostile = (Page(page) for page in pages)
-    assert sorted(plain.tags) == sorted(hostile.tags)
-    assert plain.attributes == hostile.attributes
+        return Page(verify_page(made, examples))
+
+    plain = page_of("plain")
+    hostile = {ascii(text): page_of(text) for text in HOSTILE}
+    failures = [
+        text
+        for text, page in hostile.items()
+        if sorted(page.tags) != sorted(plain.tags) or page.attributes != plain.attributes
+    ]
+    assert not failures, failures
