@@ -13,7 +13,7 @@ import pytest
 
 from auditor.errors import CheckpointError, MessageError
 from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sealed
-from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode, pack
 from auditor.hashing.queue.notification import decode_events, decode_notification
 from auditor.hashing.queue.s3_event import ObjectEvent
 from auditor.ledger.leases import read_checkpoint, write_checkpoint
@@ -21,17 +21,11 @@ from auditor.model.object import ObjectVersion
 from tests.hashing.queue.test_notification import event_bridge, plain, record, through_sns
 from tests.support.damage import Damager, damaged_inputs, differs, plainly
 
-OWN: Final = encode(
-    HashMessage(
-        "20260102T030405Z-0a1b2c",
-        "audited",
-        ("sha256", "crc64nvme"),
-        (
-            HashTask("a", None, "e" * 32, 5 * 1024**4),
-            HashTask('"\u2028\U0001f512', "null", "0a-5", 0, attempts=2, hops=3, sequencer="0055AED6DCD90281E5"),
-        ),
-    )
+TASKS: Final = (
+    HashTask("a", None, "e" * 32, 5 * 1024**2),
+    HashTask('"\u2028\U0001f512', "null", "0a-5", 0, attempts=2, hops=3, sequencer="0055AED6DCD90281E5"),
 )
+OWN: Final = encode(*pack("20260102T030405Z-0a1b2c", "audited", ("sha256", "crc64nvme"), TASKS))
 BODIES: Final[Mapping[str, str]] = {
     "own": OWN,
     "records": plain(record("a%2Bb"), record("b", event="ObjectAcl:Put"), record("c", event="ObjectRemoved:Delete")),

@@ -72,13 +72,6 @@ async def test_ten_messages_are_sent_at_once_without_waiting_for_the_end() -> No
     assert (dispatcher.queued, queue.sends) == (25, 3)
 
 
-async def test_nothing_to_send_sends_nothing() -> None:
-    queue = MemoryQueue()
-    dispatcher = make(queue)
-    await dispatcher.close()
-    assert (dispatcher.queued, queue.sends) == (0, 0)
-
-
 async def test_one_refused_entry_of_ten_is_sent_again_alone() -> None:
     queue = MemoryQueue()
     queue.refusals = [refuse(3)]

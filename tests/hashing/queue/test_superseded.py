@@ -88,12 +88,6 @@ async def test_older_event_of_a_key_reads_nothing(processor: Processor, queue: M
     assert (done.counts, done.retry_after, store.reads) == (Counts(messages=1, superseded=1), None, [])
 
 
-async def test_same_event_twice_is_known(processor: Processor, queue: MemoryQueue) -> None:
-    await processor.process(queue.put(body(NEWEST)))
-    done = await processor.process(queue.put(body(NEWEST)))
-    assert done.counts == Counts(messages=1, known=1)
-
-
 async def test_deletion_is_noted_and_nothing_is_read(
     processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:

@@ -2,238 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
-from auditor.errors import CredentialsError, LeaseLostError, LedgerError
-from auditor.hashing.digest.options import Save
-from auditor.hashing.digest.result import Failed, Hashed, Paused, Result, Superseded
-from auditor.hashing.queue.message import HashTask
-from auditor.hashing.worker.lease import LeasedHasher, Waiting
+from auditor.errors import CallFailed, LedgerError
+from auditor.hashing.queue.message import decode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import WorkerOptions
+from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.leases import Held, Lease, Work
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.base import Body, Span
+from auditor.s3.engines.pool import EnginePool
+from tests.conformance.memory import MemoryBody
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 from tests.support.fakes.ledger import Hooked
 
-TASK = HashTask("key", None, "etag", 1000, attempts=2, hops=3)
-WORK = Work(bucket="bucket", key="key", version_id=None, etag="etag", algorithms=("sha256",))
-STATE = {"format": 1, "bytes": 640}
+DATA = bytes(range(256)) * 4096
+WORK = Work(bucket="bucket", key="key", version_id=None, etag=etag_of(DATA), algorithms=("sha256",))
+SETTINGS = WorkerOptions(large=1000, buffer_size=128 * 1024, save_seconds=0.0, lease_seconds=300)
 
 
-class Clock:
-    """Seconds that pass only when a test says so."""
+@dataclass(slots=True)
+class Watched(Store):
+    """Calls `reading` with the number of each read of a buffer."""
 
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
+    reading: Callable[[int], object] = lambda nth: None
+    fills: int = 0
 
-    def __call__(self) -> float:
-        return self.now
+    @asynccontextmanager
+    async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+        store = self
+
+        class Counted(MemoryBody):
+            async def readinto(self, buffer: memoryview) -> int:
+                store.fills += 1
+                if hasattr(found := store.reading(store.fills), "__await__"):
+                    await found
+                return await MemoryBody.readinto(self, buffer)
+
+        async with Store._get(self, key, etag, span) as body:
+            assert isinstance(body, MemoryBody)
+            yield Counted(body.data, body.length, body.etag)
 
 
-class Reader:
-    """A scripted read. steps: checkpoints to save; result: to return. begun: checkpoints that it got."""
+@dataclass(slots=True)
+class Bench:
+    """A worker with one large object, and seconds that pass only when a test says so."""
 
-    def __init__(self, result: Result, *steps: Mapping[str, Any] | None) -> None:
-        self.result = result
-        self.steps = steps
-        self.begun: list[Mapping[str, Any] | None] = []
-        self.kept: list[Hashed] = []
+    ledger: Ledger
+    store: Watched = field(default_factory=lambda: Watched({"key": DATA}))
+    queue: MemoryQueue = field(default_factory=lambda: MemoryQueue(MemoryQueue()))
+    now: float = 1_000_000.0
 
-    async def read(self, checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        self.begun.append(checkpoint)
-        for step in self.steps:
-            await save(step)
-        return self.result
+    async def process(self, ledger: Ledger | None = None, attempts: int = 0) -> tuple[Counts, int | None]:
+        engines = EnginePool(Buckets(bucket=self.store))
+        used = ledger or self.ledger
+        processor = Processor(
+            self.queue, self.queue.dead_letters, used, engines, SETTINGS, sleep=no_pause, clock=lambda: self.now
+        )
+        self.queue.put(message_of(self.store, "key", attempts=attempts))
+        (received,) = await self.queue.receive(1, wait=0, visibility=5400)
+        done = await processor.process(received)
+        await self.queue.delete([received.receipt])
+        return done.counts, done.retry_after
 
-    async def keep(self, hashed: Hashed) -> Result:
-        self.kept.append(hashed)
-        return hashed
+    async def claim(self, seconds: float = 300) -> Lease:
+        lease = await self.ledger.claim(WORK, "other", seconds)
+        assert isinstance(lease, Lease), "another has it"
+        return lease
+
+    async def recorded(self) -> bool:
+        return bool((await self.ledger.known("bucket", [ObjectRef("key", WORK.etag, len(DATA), "")], ["sha256"]))[0])
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+async def bench() -> AsyncIterator[Bench]:
+    made: list[Bench] = []
+    async with open_ledger("sqlite::memory:", clock=lambda: made[0].now) as ledger:
+        made.append(Bench(ledger))
+        yield made[0]
 
 
-@pytest.fixture
-async def ledger(tmp_path: Path, clock: Clock) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}", clock=clock) as opened:
-        yield opened
+async def test_hashed_object_is_recorded_and_leaves_no_lease_and_no_checkpoint(bench: Bench) -> None:
+    assert await bench.process() == (Counts(messages=1, hashed=1), None)
+    assert (await bench.recorded(), (await bench.claim()).checkpoint) == (True, None)
 
 
-@pytest.fixture
-def hasher(ledger: Ledger, clock: Clock) -> LeasedHasher:
-    return LeasedHasher(ledger, "me", lease_seconds=300, clock=clock)
+async def test_object_under_another_lease_waits_until_that_ends(bench: Bench) -> None:
+    await bench.claim()
+    bench.now += 100.5
+    assert await bench.process() == (Counts(messages=1, waiting=1), 200)
+    assert bench.store.reads == []
 
 
-async def claim(ledger: Ledger, owner: str = "other", seconds: float = 300) -> Lease:
-    lease = await ledger.claim(WORK, owner, seconds)
-    assert isinstance(lease, Lease)
-    return lease
+async def test_crashed_workers_object_continues_at_its_last_checkpoint(bench: Bench) -> None:
+    bench.store.reading = lambda nth: cut() if nth == 5 else None
+    counts, _ = await bench.process(attempts=2)
+    assert counts == Counts(messages=1, resent=1)
+    (task,) = decode(bench.queue.sent[0].body).tasks
+    assert (task.attempts, task.hops) == (1, 1), "an attempt with progress is a hop, and its failure the first attempt"
+    crashed = await bench.claim()
+    assert crashed.checkpoint is not None
+    assert crashed.checkpoint["bytes"] == 4 * 128 * 1024
+    bench.now += 301
+    bench.store.reading, bench.store.fills = (lambda nth: None), 0
+    assert (await bench.process())[0] == Counts(messages=1, hashed=1)
+    assert bench.store.fills <= 5
 
 
-async def test_hashed_object_is_recorded_once_and_leaves_no_lease_and_no_checkpoint(
-    hasher: LeasedHasher, ledger: Ledger
-) -> None:
-    reader = Reader(Hashed(TASK, {"sha256": "00"}), STATE)
-    assert await hasher.hash(WORK, TASK, reader.read, reader.keep) == reader.result
-    assert reader.kept == [reader.result]
-    assert (await claim(ledger)).checkpoint is None
+def cut() -> None:
+    raise CallFailed("GetObject", "AccessDenied", 403)
 
 
-async def test_paused_object_continues_at_its_checkpoint(hasher: LeasedHasher, ledger: Ledger) -> None:
-    first = Reader(Paused(TASK, STATE, 640))
-    assert await hasher.hash(WORK, TASK, first.read, first.keep) == first.result
-    second = Reader(Hashed(TASK, {"sha256": "00"}))
-    await hasher.hash(WORK, TASK, second.read, second.keep)
-    assert (first.begun, second.begun) == ([None], [STATE])
-    assert (first.kept, second.kept) == ([], [second.result])
+async def test_failure_without_progress_counts_as_an_attempt(bench: Bench) -> None:
+    bench.store.reading = lambda nth: cut()
+    assert (await bench.process(attempts=2))[0] == Counts(messages=1, resent=1)
+    (task,) = decode(bench.queue.sent[0].body).tasks
+    assert (task.attempts, task.hops) == (3, 0)
+    assert (await bench.claim()).checkpoint is None
 
 
-async def test_pause_without_a_checkpoint_releases_the_lease_too(hasher: LeasedHasher, ledger: Ledger) -> None:
-    reader = Reader(Paused(TASK, None, 640, "no libcrypto"))
-    await hasher.hash(WORK, TASK, reader.read, reader.keep)
-    assert (await claim(ledger)).checkpoint is None
-
-
-async def test_object_under_another_lease_waits_until_that_ends(
-    hasher: LeasedHasher, ledger: Ledger, clock: Clock
-) -> None:
-    await claim(ledger, seconds=300)
-    clock.now += 100.5
-    reader = Reader(Hashed(TASK, {}))
-    assert await hasher.hash(WORK, TASK, reader.read, reader.keep) == Waiting(TASK, 200)
-    assert reader.begun == []
-
-
-async def test_two_copies_of_a_message_in_one_process_are_two_claimants(hasher: LeasedHasher) -> None:
-    inner = Reader(Hashed(TASK, {}))
-    found: list[Result | Waiting] = []
-
-    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        found.append(await hasher.hash(WORK, TASK, inner.read, inner.keep))
-        return Superseded(TASK, "Vanished")
-
-    await hasher.hash(WORK, TASK, read, inner.keep)
-    assert found == [Waiting(TASK, 300)]
-    assert inner.begun == []
-
-
-async def test_crashed_workers_object_continues_at_its_last_checkpoint_when_its_lease_expires(
-    hasher: LeasedHasher, ledger: Ledger, clock: Clock
-) -> None:
-    await ledger.renew(await claim(ledger, "crashed"), 300, STATE)
-    clock.now += 301
-    reader = Reader(Hashed(TASK, {}))
-    await hasher.hash(WORK, TASK, reader.read, reader.keep)
-    assert reader.begun == [STATE]
-
-
-@pytest.mark.parametrize("at_the_end", [False, True], ids=["in mid-read", "before it is recorded"])
-async def test_lost_lease_ends_the_work_and_writes_nothing(
-    hasher: LeasedHasher, ledger: Ledger, clock: Clock, at_the_end: bool
-) -> None:
+@pytest.mark.parametrize("nth", [3, 9], ids=["in mid-read", "before it is recorded"])
+async def test_lost_lease_ends_the_work_and_writes_nothing(bench: Bench, nth: int) -> None:
+    """The ninth read asks whether the body goes on after its end."""
     taken: list[Lease] = []
-    went_on: list[bool] = []
-    reader = Reader(Hashed(TASK, {"sha256": "00"}))
 
-    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        clock.now += 301
-        taken.append(await claim(ledger))
-        if not at_the_end:
-            await save({"format": 1, "bytes": 0})
-            went_on.append(True)
-        return reader.result
+    async def take() -> None:
+        bench.now += 301
+        taken.append(await bench.claim())
 
-    assert await hasher.hash(WORK, TASK, read, reader.keep) == Waiting(TASK, 300)
-    assert (reader.kept, went_on) == ([], [])
-    held = await ledger.claim(WORK, "third", 1)
-    assert isinstance(held, Held)  # it is the other's still: not released by the one that lost it
-    assert (await ledger.renew(taken[0], 300)).checkpoint is None
+    bench.store.reading = lambda number: take() if number == nth else None
+    assert await bench.process() == (Counts(messages=1, waiting=1), 300)
+    assert (await bench.recorded(), bench.store.fills <= nth + 2) == (False, True)
+    assert isinstance(await bench.ledger.claim(WORK, "third", 1), Held), "the one that lost it released it"
+    assert await bench.ledger.renew(taken[0], 300)
 
 
-async def test_each_save_extends_the_lease(hasher: LeasedHasher, ledger: Ledger, clock: Clock) -> None:
-    reader = Reader(Hashed(TASK, {}))
+async def test_each_save_extends_the_lease(bench: Bench) -> None:
+    async def pass_on() -> None:
+        bench.now += 200
+        assert isinstance(await bench.ledger.claim(WORK, "thief", 300), Held)
 
-    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        for _ in range(5):
-            clock.now += 200
-            assert isinstance(await ledger.claim(WORK, "thief", 300), Held)
-            await save(None)
-        return reader.result
-
-    await hasher.hash(WORK, TASK, read, reader.keep)
-    assert reader.kept == [reader.result]
-
-
-@pytest.mark.parametrize(("steps", "attempts", "hops"), [((), 2, 3), ((None,), 2, 3), ((STATE,), 0, 4)])
-async def test_failure_counts_as_an_attempt_only_without_progress(
-    hasher: LeasedHasher, ledger: Ledger, steps: tuple[Mapping[str, Any] | None, ...], attempts: int, hops: int
-) -> None:
-    reader = Reader(Failed(TASK, "SlowDown", retryable=True), *steps)
-    failed = await hasher.hash(WORK, TASK, reader.read, reader.keep)
-    assert isinstance(failed, Failed)
-    assert (failed.task.attempts, failed.task.hops) == (attempts, hops)
-    assert (await claim(ledger)).checkpoint == (STATE if STATE in steps else None)
-
-
-@pytest.mark.parametrize(
-    ("result", "left"),
-    [(Superseded(TASK, "Vanished"), None), (Failed(TASK, "AccessDenied", retryable=False), STATE)],
-)
-async def test_checkpoint_stays_for_another_attempt_only(
-    hasher: LeasedHasher, ledger: Ledger, result: Result, left: object
-) -> None:
-    reader = Reader(result, STATE)
-    await hasher.hash(WORK, TASK, reader.read, reader.keep)
-    assert (await claim(ledger)).checkpoint == left
-
-
-async def test_error_that_ends_all_work_frees_the_lease(hasher: LeasedHasher, ledger: Ledger) -> None:
-    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        await save(STATE)
-        raise CredentialsError("the credentials have expired")
-
-    with pytest.raises(CredentialsError):
-        await hasher.hash(WORK, TASK, read, Reader(Hashed(TASK, {})).keep)
-    assert (await claim(ledger)).checkpoint == STATE
-
-
-async def test_old_lease_is_refused_after_a_takeover_by_the_hasher(
-    hasher: LeasedHasher, ledger: Ledger, clock: Clock
-) -> None:
-    old = await claim(ledger, "crashed")
-    clock.now += 301
-    await hasher.hash(WORK, TASK, (reader := Reader(Paused(TASK, STATE, 640))).read, reader.keep)
-    with pytest.raises(LeaseLostError):
-        await ledger.renew(old, 300, {"format": 1, "bytes": 64})
-    assert (await claim(ledger)).checkpoint == STATE
+    bench.store.reading = lambda nth: pass_on() if nth < 9 else None
+    assert (await bench.process())[0] == Counts(messages=1, hashed=1)
 
 
 @pytest.mark.parametrize(("passed", "kept"), [(299, True), (300, False)])
 async def test_ledger_that_fails_during_the_hashing_ends_it_only_when_the_lease_expires(
-    ledger: Ledger, clock: Clock, passed: int, kept: bool
+    bench: Bench, passed: int, kept: bool
 ) -> None:
     troubles = [LedgerError("throttled")] * 2
-    reader = Reader(Hashed(TASK, {}))
 
     def hook(name: str) -> None:
         if name == "renew" and troubles:
             raise troubles.pop()
 
-    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-        await save(STATE)
-        clock.now += passed
-        await save(STATE)
-        return reader.result
+    async def pass_on() -> None:
+        bench.now += passed
 
-    hasher = LeasedHasher(Hooked(ledger, hook), "me", lease_seconds=300, clock=clock)
-    if kept:
-        await hasher.hash(WORK, TASK, read, reader.keep)
-    else:
-        with pytest.raises(LedgerError, match="throttled"):
-            await hasher.hash(WORK, TASK, read, reader.keep)
-    assert reader.kept == ([reader.result] if kept else [])
+    bench.store.reading = lambda nth: pass_on() if nth == 2 else None
+    counts, again = await bench.process(Hooked(bench.ledger, hook))
+    assert (counts, again is None) == ((Counts(messages=1, hashed=1), True) if kept else (Counts(messages=1), False))
+    assert await bench.recorded() is kept

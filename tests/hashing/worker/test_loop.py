@@ -52,14 +52,6 @@ async def test_empty_queue_ends_the_worker_after_its_idle_time(
     assert queue.time == 20
 
 
-async def test_queue_is_emptied(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
-    for start in range(0, 60, 2):
-        queue.put(message_of(store, f"key-{start}", f"key-{start + 1}"))
-    worker = make(queue, ledger, store)
-    assert await worker.run() == Counts(messages=30, hashed=60) == worker.counts
-    assert queue.left == []
-
-
 async def test_idle_time_starts_anew_with_each_message(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
     queue.put(message_of(store, "key-1"))
     queue.put(message_of(store, "key-2"), delay=15)
@@ -75,16 +67,6 @@ async def test_worker_waits_for_messages_that_it_re_sent_itself(
     queue.put(message_of(store, "key-1"))
     counts = await make(queue, ledger, store, Pace(idle=1)).run()
     assert counts == Counts(messages=4, hashed=1, resent=3)
-    assert queue.left == []
-
-
-async def test_object_that_always_fails_ends_on_the_dead_letter_queue(
-    queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    store.failures["key-1"] = [CallFailed("GetObject", "AccessDenied", 403)] * 99
-    queue.put(message_of(store, "key-1"))
-    counts = await make(queue, ledger, store).run()
-    assert counts == Counts(messages=5, resent=4, failed=1, dead_lettered=1)
     assert queue.left == []
 
 
@@ -209,11 +191,3 @@ async def test_cancelled_in_mid_hash_deletes_nothing(queue: MemoryQueue, ledger:
     with pytest.raises(asyncio.CancelledError):
         await work
     assert len(queue.left) == 1
-
-
-async def test_duplicate_delivery_is_known_the_second_time(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
-    body = message_of(store, "key-1")
-    queue.put(body)
-    await make(queue, ledger, store).run()
-    queue.put(body)
-    assert await make(queue, ledger, store).run() == Counts(messages=1, known=1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
@@ -14,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from auditor.aws.sqs import Outgoing, RefusedEntry
-from auditor.errors import CallFailed, LedgerError, QueueError
-from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.errors import CallFailed, DigestConflict, LedgerError, QueueError
+from auditor.hashing.queue.message import decode, encode
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
@@ -23,7 +22,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause, until
 from tests.support.fakes.ledger import Hooked, failing
 
 SETTINGS = WorkerOptions(retry_base=8.0)
@@ -69,26 +68,6 @@ async def digest_in(ledger: Ledger, store: Store, key: str) -> str | None:
     return found.get("sha256")
 
 
-async def test_objects_are_hashed_and_recorded(
-    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
-    assert (done.counts, done.retry_after, done.doom) == (Counts(messages=1, hashed=2), None, None)
-    for key in ("key-1", "key-2"):
-        assert await digest_in(ledger, store, key) == hashlib.sha256(store.objects[key]).hexdigest()
-
-
-async def test_same_message_twice_reads_nothing_the_second_time(
-    processor: Processor, queue: MemoryQueue, store: Store
-) -> None:
-    body = message_of(store, "key-1", "key-2")
-    await processor.process(queue.put(body))
-    reads = len(store.reads)
-    done = await processor.process(queue.put(body))
-    assert done.counts == Counts(messages=1, known=2)
-    assert len(store.reads) == reads
-
-
 async def test_algorithm_that_is_not_known_yet_is_added(
     processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
@@ -117,12 +96,6 @@ async def test_archived_object_is_unhashable_and_not_sent_again(
     assert (done.counts, done.retry_after, queue.sent) == (Counts(messages=1, unhashable=1), None, [])
 
 
-async def test_passing_failure_is_tried_again_in_place(processor: Processor, queue: MemoryQueue, store: Store) -> None:
-    store.failures["key-1"] = [CallFailed("GetObject", "SlowDown", 503)] * 2
-    done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert done.counts == Counts(messages=1, hashed=1)
-
-
 async def test_only_the_failed_entry_is_sent_again_with_one_attempt_more(
     processor: Processor, queue: MemoryQueue, store: Store
 ) -> None:
@@ -134,15 +107,6 @@ async def test_only_the_failed_entry_is_sent_again_with_one_attempt_more(
     assert decode(again.body).run == "run"
     assert 8 <= again.delay <= 16
     assert done.due == again.delay
-
-
-@pytest.mark.parametrize(
-    ("failures", "least", "most"), [(1, 4, 8), (2, 8, 16), (4, 32, 64), (8, 450, 900), (99, 450, 900)]
-)
-def test_backoff_doubles_up_to_what_sqs_allows(processor: Processor, failures: int, least: int, most: int) -> None:
-    delays = [processor.backoff(failures) for _ in range(200)]
-    assert least <= min(delays) <= max(delays) <= most
-    assert len(set(delays)) > 1
 
 
 async def test_object_past_its_attempts_is_a_dead_letter_with_its_reason(
@@ -228,28 +192,15 @@ async def test_digest_that_the_ledger_cannot_keep_is_a_dead_letter(
     assert await digest_in(ledger, store, "key-1") is None
 
 
-@pytest.mark.parametrize("body", ["not json", "{}", '{"v":2}', '{"v":1,"run":"run"}', "x" * 200_000, "\ufffd\u20ac"])
-async def test_malformed_message_is_an_unchanged_dead_letter(
-    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, body: str
-) -> None:
-    received = queue.put(body)
-    done = await processor.process(received)
-    assert (done.counts, done.retry_after) == (Counts(messages=1, failed=1, dead_lettered=1), None)
-    (letter,) = dead.sent
-    assert letter.body == body
-    assert letter.attributes["message_id"] == received.id
-    assert 0 < len(letter.attributes["reason"]) <= 256
-
-
 async def test_without_a_dead_letter_queue_the_message_is_left_for_later(
     queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     processor = Processor(queue, None, ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
     store.failures["key-1"] = denied()
     store.failures["key-2"] = denied()
-    given_up = HashTask("key-1", None, etag_of(store.objects["key-1"]), len(store.objects["key-1"]), 4)
-    young = HashTask("key-2", None, etag_of(store.objects["key-2"]), len(store.objects["key-2"]), 0)
-    done = await processor.process(queue.put(encode(HashMessage("run", "bucket", ("sha256",), (given_up, young)))))
+    tried = decode(message_of(store, "key-1", attempts=4))
+    both = replace(tried, tasks=(*tried.tasks, *decode(message_of(store, "key-2")).tasks))
+    done = await processor.process(queue.put(encode(both)))
     assert done.counts == Counts(messages=1, failed=2)
     assert done.retry_after is not None
     assert queue.sent == []  # else each return of the message would make one more copy of key-2
@@ -277,29 +228,33 @@ async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_not
     assert (done.counts, done.retry_after is None, queue.sent) == (Counts(messages=1, failed=1), False, [])
 
 
-async def test_bucket_that_does_not_exist_fails_its_own_objects_only(
-    processor: Processor, queue: MemoryQueue, store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    done = await processor.process(queue.put(message_of(store, "key-1", bucket="no-such")))
-    assert (done.counts, done.doom) == (Counts(messages=1, resent=1), None)
-    assert "run run: there is no bucket named 'no-such'" in caplog.messages
-    done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert done.counts == Counts(messages=1, hashed=1)
+def test_backoff_doubles_up_to_what_sqs_allows(processor: Processor) -> None:
+    for failures, least, most in ((1, 4, 8), (2, 8, 16), (4, 32, 64), (8, 450, 900), (99, 450, 900)):
+        delays = [processor.backoff(failures) for _ in range(100)]
+        assert least <= min(delays) <= max(delays) <= most
+        assert len(set(delays)) > 1
 
 
-async def test_s3_notification_is_hashed_with_the_default_algorithms(
-    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
+async def test_digests_that_arrive_during_a_write_are_written_together(
+    queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
-    data = store.objects["a key+1"] = b"uploaded"
-    entry = {"key": "a+key%2B1", "size": len(data), "eTag": etag_of(data)}
-    record = {
-        "eventSource": "aws:s3",
-        "eventName": "ObjectCreated:Put",
-        "s3": {"bucket": {"name": "bucket"}, "object": entry},
-    }
-    done = await processor.process(queue.put(json.dumps({"Records": [record]})))
-    assert done.counts == Counts(messages=1, hashed=1)
-    assert await digest_in(ledger, store, "a key+1") == hashlib.sha256(data).hexdigest()
+    class Slow(Hooked):
+        """Each write waits for `free`. batches: number of entries of each."""
+
+        free, batches = asyncio.Event(), list[int]()
+
+        async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
+            self.batches.append(len(entries))
+            await self.free.wait()
+            return await super().record_many(entries)
+
+    slow = Slow(ledger)
+    processor = Processor(queue, None, slow, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+    work = asyncio.create_task(processor.process(queue.put(message_of(store, *store.objects))))
+    await until(lambda: len(slow.batches) == 1 and len(store.reads) == 10 and store.now == 0)
+    slow.free.set()
+    assert (await work).counts == Counts(messages=1, hashed=10)
+    assert slow.batches == [1, 9]
 
 
 async def test_test_event_is_processed_without_a_log_line(processor: Processor, queue: MemoryQueue) -> None:
