@@ -5,27 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import pytest
-
 from auditor.hashing.digest.digester import Digester, make_digester
-from auditor.hashing.digest.digester_thread import Buffers, DigestThread, InlineExecutor
+from auditor.hashing.digest.digester_thread import Buffers, DigestThread
 from auditor.hashing.digest.parallel import BlockMemory
-
-
-class Noting(Digester):
-    """Notes the threads of its calls."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.threads: set[int] = set()
-
-    def update(self, data: memoryview) -> None:
-        self.threads.add(threading.get_ident())
-        super().update(data)
 
 
 def nothing() -> None:
@@ -49,37 +34,6 @@ async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -
     assert len(taken) <= 4
 
 
-@pytest.mark.parametrize(
-    ("make", "elsewhere"), [(lambda: ThreadPoolExecutor(4), True), (InlineExecutor, False), (lambda: None, False)]
-)
-async def test_one_object_has_one_thread_or_none(
-    make: Callable[[], ThreadPoolExecutor | InlineExecutor | None], elsewhere: bool
-) -> None:
-    digester, executor = Noting(), make()
-    feed = DigestThread(digester, executor)
-    for _ in range(50):
-        feed.put(memoryview(b"x"), nothing)
-        await asyncio.sleep(0)
-    await feed.empty()
-    feed.abandon()
-    if executor is not None:
-        executor.shutdown()
-    assert digester.count == 50
-    assert len(digester.threads) == 1
-    assert (threading.get_ident() not in digester.threads) is elsewhere
-
-
-async def test_abandoned_digest_frees_its_thread_for_the_next() -> None:
-    with ThreadPoolExecutor(1) as threads:
-        for _ in range(3):
-            digester = make_digester(["md5"])
-            feed = DigestThread(digester, threads)
-            feed.put(memoryview(b"abc"), nothing)
-            await asyncio.wait_for(feed.empty(), 30)
-            assert digester.hexdigests() == {"md5": hashlib.md5(b"abc").hexdigest()}
-            feed.abandon()
-
-
 async def test_buffers_that_wait_are_dropped_when_the_digest_is_abandoned() -> None:
     begun, free = threading.Event(), threading.Event()
     freed: list[int] = []
@@ -101,27 +55,6 @@ async def test_buffers_that_wait_are_dropped_when_the_digest_is_abandoned() -> N
     assert (digester.count, freed) == (1, [0])
 
 
-async def test_error_of_a_view_is_raised_by_the_next_put() -> None:
-    class Broken(Digester):
-        def update(self, data: memoryview) -> None:
-            raise MemoryError("no room")
-
-    with ThreadPoolExecutor(1) as threads:
-        feed, freed = DigestThread(Broken({}), threads), threading.Event()
-        feed.put(memoryview(b"x"), freed.set)
-        await asyncio.to_thread(freed.wait, 30)
-        with pytest.raises(MemoryError):
-            feed.put(memoryview(b"y"), nothing)
-        feed.abandon()
-
-
-async def test_buffer_that_came_back_is_lent_again_and_no_other_is_made() -> None:
-    buffers = Buffers(10, 4)
-    buffer = await buffers.take()
-    buffers.give(buffer)
-    assert await buffers.take() is buffer
-
-
 async def test_who_waits_for_a_buffer_goes_on_when_half_of_them_are_free() -> None:
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
@@ -138,13 +71,16 @@ async def test_who_waits_for_a_buffer_goes_on_when_half_of_them_are_free() -> No
     assert not faults
 
 
-async def test_memory_that_grows_serves_the_blocks_that_wait() -> None:
+async def test_memory_that_grows_serves_the_blocks_that_wait_and_a_larger_one_gets_it_alone() -> None:
     room = BlockMemory()
     room.change(10, 10)
-    first, second = room.ask(10), room.ask(10)
+    first, second, large = room.ask(10), room.ask(10), room.ask(500)
     assert (first.done(), second.done()) == (True, False)
     room.change(20, 10)
-    assert second.done()
+    assert (second.done(), large.done()) == (True, False)
+    for _ in range(2):
+        room.give(room.take(), 10)
+    await asyncio.wait_for(large, 30)
 
 
 async def test_buffers_of_another_layout_are_not_lent_again() -> None:
@@ -172,15 +108,6 @@ async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -
         await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert [one.done() for one in (first, second, third)] == [True, True, False]
-
-
-async def test_block_larger_than_all_memory_gets_it_alone() -> None:
-    room = BlockMemory()
-    room.change(100, 10)
-    small, large = room.ask(10), room.ask(500)
-    assert (small.done(), large.done()) == (True, False)
-    room.give(room.take(), 10)
-    await asyncio.wait_for(large, 30)
 
 
 async def test_memory_returned_in_another_thread_wakes_the_waiting_block() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import itertools
 import random
 import sys
@@ -31,7 +30,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import PacedReads
 from tests.support.fakes.hashing import CountedRate
-from tests.support.generated import PATTERN, Cut, Generated, digests_of, no_pause
+from tests.support.generated import Cut, Generated, digests_of, no_pause
 
 KNOWN = ("sha256", "sha1", "md5")
 BIG = 5 * MIB + 12_345
@@ -51,23 +50,18 @@ def hashed(result: object, engine: Generated, *algorithms: str) -> Hashed:
     return result
 
 
-@pytest.mark.parametrize("carry", [False, True])
-@pytest.mark.parametrize(
-    "size",
-    [
-        *(0, 1, 63, 64, 65, INLINE - 1, INLINE, INLINE + 1),
-        *(MIB - 1, MIB, MIB + 1, 3 * MIB, 3 * MIB + 1, BIG),
-    ],
-)
-async def test_object_of_any_size(size: int, carry: bool, threads: ThreadPoolExecutor) -> None:
-    engine = Generated(size)
-    stop = (lambda: False) if carry else None
-    result = await hash_object(engine, engine.task, KNOWN, HashOptions(executor=threads, stop=stop))
-    assert hashed(result, engine, *KNOWN).bytes_read == size
-    assert engine.calls == [(None, "etag")]
+async def test_object_of_any_size(threads: ThreadPoolExecutor) -> None:
+    """A small object is finished whatever the stop says, and a stop after the last byte is no pause."""
+    sizes = [0, 1, 63, 64, 65, INLINE - 1, INLINE, INLINE + 1, MIB - 1, MIB, MIB + 1, 3 * MIB, 3 * MIB + 1, BIG]
+    for size, stop in itertools.product(sizes, (None, lambda: False)):
+        engine = Generated(size)
+        stop = (lambda: True) if stop and size <= INLINE else after(3) if stop and size == 3 * MIB else stop
+        result = await hash_object(engine, engine.task, KNOWN, HashOptions(executor=threads, stop=stop))
+        assert hashed(result, engine, *KNOWN).bytes_read == size
+        assert engine.calls == [(None, "etag")]
 
 
-@pytest.mark.parametrize("code", ["ConnectionError", "InternalError", "SlowDown", None])
+@pytest.mark.parametrize("code", ["ConnectionError", "SlowDown", None])
 @pytest.mark.parametrize("size", [5000, BIG])
 async def test_body_that_is_cut_goes_on_at_its_last_byte(
     code: str | None, size: int, threads: ThreadPoolExecutor
@@ -81,7 +75,7 @@ async def test_body_that_is_cut_goes_on_at_its_last_byte(
     assert {etag for _, etag in engine.calls} == {"etag"}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 async def test_cuts_anywhere(seed: int, threads: ThreadPoolExecutor) -> None:
     chance = random.Random(seed)
     engine = Generated(BIG)
@@ -100,13 +94,6 @@ async def test_cuts_anywhere(seed: int, threads: ThreadPoolExecutor) -> None:
         ),
     )
     hashed(result, engine, "sha256")
-
-
-async def test_pinned_version_resumes_with_if_match_as_well() -> None:
-    engine = Generated(1000, answers=[Cut(500)])
-    task = engine.task.__class__("key", "v1", "etag", 1000)
-    assert isinstance(await hash_object(engine, task, ["md5"], HashOptions(sleep=no_pause)), Hashed)
-    assert engine.calls == [(None, None), ("bytes=500-999", "etag")]
 
 
 @pytest.mark.parametrize("refusal", [None, CallFailed("GetObject", "InternalError", 500)])
@@ -131,6 +118,17 @@ async def test_fruitless_calls_count_anew_after_progress() -> None:
     vain = [Cut(0)] * 4
     engine = Generated(1000, answers=[Cut(100), *vain, Cut(60), *vain, Cut(60), *vain])
     hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)), engine, "md5")
+
+
+@pytest.mark.parametrize(("piece", "calls"), [(256, 16), (200, 5), (0, 5)])
+async def test_small_object_in_pieces_is_read_if_each_is_a_sixteenth(piece: int, calls: int) -> None:
+    engine = Generated(4096, answers=[Cut(piece, None) for _ in range(99)])
+    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
+    assert len(engine.calls) == calls
+    if piece == 256:
+        hashed(result, engine, "md5")
+    else:
+        assert result == Failed(engine.task, "ByteCount", retryable=False)
 
 
 @pytest.mark.parametrize(("brought", "calls"), [(1, 5), (HARDLY - 1, 5), (HARDLY, 2 * MIB // HARDLY)])
@@ -168,25 +166,6 @@ async def test_body_that_brings_fifty_bytes_a_call_is_given_up_after_five_calls(
     assert len(engine.calls) <= 5 * streams
 
 
-async def test_small_object_in_sixteen_pieces_is_read_to_its_end() -> None:
-    engine = Generated(4096, answers=[Cut(256, None) for _ in range(99)])
-    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)), engine, "md5")
-    assert len(engine.calls) == 16
-
-
-async def test_small_object_in_pieces_below_a_sixteenth_is_given_up() -> None:
-    engine = Generated(4096, answers=[Cut(200, None) for _ in range(99)])
-    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
-    assert result == Failed(engine.task, "ByteCount", retryable=False)
-    assert len(engine.calls) == 5
-
-
-async def test_body_that_ends_early_every_time_is_failed() -> None:
-    engine = Generated(1000, answers=[Cut(10, None), *[Cut(0, None)] * 9])
-    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
-    assert result == Failed(engine.task, "ByteCount", retryable=False)
-
-
 @pytest.mark.parametrize("streams", [1, 4])
 @pytest.mark.parametrize(
     ("failure", "expected"),
@@ -218,22 +197,18 @@ async def test_credentials_that_end_in_mid_read_are_raised() -> None:
 
 @pytest.mark.parametrize("streams", [1, 4])
 async def test_object_that_is_overwritten_in_mid_read(streams: int, threads: ThreadPoolExecutor) -> None:
-    engine = Generated(16 * MIB, etags=["etag", "newer"], answers=[Cut(3 * MIB)])
-    result = await hash_object(
-        engine, engine.task, ["md5"], HashOptions(executor=threads, sleep=no_pause, streams=streams)
-    )
-    assert result == Superseded(engine.task, "Overwritten")
-
-
-async def test_server_that_ignores_if_match_is_found_out_by_its_etag() -> None:
     class Careless(Generated):
+        """Ignores If-Match: the ETag of its answer tells."""
+
         def get(self, key: str, version_id: str | None, etag: str | None, span: Any = None) -> Any:
             return super().get(key, version_id, None, span)
 
-    engine = Careless(1000, etags=["etag", "newer"], answers=[Cut(500)])
-    assert await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)) == Superseded(
-        engine.task, "Overwritten"
-    )
+    for kind in (Generated, Careless):
+        engine = kind(16 * MIB, etags=["etag", "newer"], answers=[Cut(3 * MIB)])
+        result = await hash_object(
+            engine, engine.task, ["md5"], HashOptions(executor=threads, sleep=no_pause, streams=streams)
+        )
+        assert result == Superseded(engine.task, "Overwritten")
 
 
 async def test_every_call_takes_its_turn(threads: ThreadPoolExecutor) -> None:
@@ -255,8 +230,8 @@ def after(buffers: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("streams", [1, 3])
-async def test_two_hundred_pauses_in_one_object(streams: int, threads: ThreadPoolExecutor) -> None:
-    engine = Generated(200 * 65_536 + 77)
+async def test_many_pauses_in_one_object(streams: int, threads: ThreadPoolExecutor) -> None:
+    engine = Generated(60 * 65_536 + 77)
     checkpoint: Mapping[str, Any] | None = None
     pauses = 0
     while True:
@@ -285,7 +260,7 @@ async def test_two_hundred_pauses_in_one_object(streams: int, threads: ThreadPoo
     assert isinstance(plain, Hashed)
     assert result.digests == plain.digests
     assert {name: result.digests[name] for name in KNOWN} == digests_of(engine.size, *KNOWN)
-    assert pauses == 200 if streams == 1 else pauses > 2
+    assert pauses == 60 if streams == 1 else pauses > 2
 
 
 async def paused(engine: Generated, threads: ThreadPoolExecutor, *algorithms: str) -> Paused:
@@ -306,9 +281,13 @@ async def test_continued_object_is_read_from_its_checkpoint_only(threads: Thread
     )
     assert engine.calls == [(f"bytes={2 * MIB}-{BIG - 1}", "etag")]
     assert BIG <= hashed(result, engine, "sha256").bytes_read <= BIG + 3 * MIB
+    engine.etags = ["newer"]
+    options = HashOptions(bucket="bucket")
+    result = await hash_object(engine, engine.task, ["sha256"], options, checkpoint=first.checkpoint)
+    assert result == Superseded(engine.task, "Overwritten")
 
 
-@pytest.mark.parametrize("field", ["bytes", "states", "seal", "etag", "bucket", "format", "stored"])
+@pytest.mark.parametrize("field", ["states", "seal"])
 async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_start(
     field: str, threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -322,16 +301,6 @@ async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_sta
     assert engine.calls == [(None, "etag")]
     hashed(result, engine, "sha256")
     assert "from its start: the checkpoint" in caplog.text
-
-
-async def test_overwritten_while_it_was_paused(threads: ThreadPoolExecutor) -> None:
-    engine = Generated(BIG)
-    first = await paused(engine, threads)
-    engine.etags = ["newer"]
-    result = await hash_object(
-        engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
-    )
-    assert result == Superseded(engine.task, "Overwritten")
 
 
 async def test_pause_without_resumable_digests_says_why(
@@ -394,22 +363,12 @@ async def test_stop_is_heard_while_nothing_answers(
     assert result == Paused(engine.task, checkpoint, checkpoint["bytes"] if checkpoint else 0)
 
 
-async def test_small_object_is_finished_whatever_stop_says() -> None:
-    engine = Generated(INLINE)
-    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(stop=lambda: True)), engine, "md5")
-
-
 async def test_small_object_takes_no_thread() -> None:
     engine, large = Generated(INLINE), Generated(INLINE + 1)
     options = HashOptions(executor=Executor())  # it refuses all work
     hashed(await hash_object(engine, engine.task, ["md5"], options), engine, "md5")
     with pytest.raises(NotImplementedError):
         await hash_object(large, large.task, ["md5"], options)
-
-
-async def test_stop_after_the_last_byte_is_no_pause(threads: ThreadPoolExecutor) -> None:
-    engine = Generated(2 * MIB)
-    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(executor=threads, stop=after(2))), engine, "md5")
 
 
 @pytest.mark.parametrize("streams", [1, 4])
@@ -466,17 +425,12 @@ async def crc_of(engine: Generated) -> str:
     return result.digests[CRC]
 
 
-async def test_equal_stored_digests_are_no_mismatch() -> None:
-    engine = Generated(BIG)
-    engine.stored = {CRC: await crc_of(engine), "crc32": "00000000", **digests_of(BIG, "sha256")}
-    result = await hash_object(engine, engine.task, ["sha256", "md5"])
-    hashed(result, engine, "sha256", "md5")
-
-
 @pytest.mark.parametrize("name", ["sha256", CRC])
 async def test_stored_digest_that_differs_is_a_mismatch(name: str, threads: ThreadPoolExecutor) -> None:
     engine = Generated(BIG)
     ours = {CRC: await crc_of(engine), **digests_of(BIG, "sha256")}
+    engine.stored = {"crc32": "00000000", **ours}
+    hashed(await hash_object(engine, engine.task, ["sha256", "md5"]), engine, "sha256", "md5")
     engine.stored = ours | {name: "0" * len(ours[name])}
     result = await hash_object(engine, engine.task, ["sha256"], HashOptions(executor=threads))
     assert result == Mismatch(engine.task, name, ours[name], engine.stored[name], BIG)
@@ -527,7 +481,7 @@ async def test_checksum_that_the_checkpoint_does_not_carry_is_not_compared(
 # Several streams.
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 async def test_streams_with_shuffled_latencies_hash_in_order(seed: int, threads: ThreadPoolExecutor) -> None:
     chance = random.Random(seed)
     engine = Generated(40 * MIB + 1, pause=lambda: chance.choice([0.0, 0.0, 0.001, 0.01]))
@@ -615,12 +569,12 @@ async def test_error_of_a_digest_is_raised_and_not_lost(
         assert engine.now == 0
 
 
-@pytest.mark.parametrize(("streams", "most"), [(1, 8 * MIB), (4, 40 * MIB), (64, 40 * MIB)])
-async def test_two_gigabytes_in_bounded_memory(
+@pytest.mark.parametrize(("streams", "most"), [(1, 8 * MIB), (4, 40 * MIB)])
+async def test_large_object_in_bounded_memory(
     streams: int, most: int, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.generated.content", lambda first, end: ZEROS[: end - first])
-    engine = Generated(2_000_000_000)
+    engine = Generated(300_000_000)
     tracemalloc.start()
     try:
         result = await hash_object(engine, engine.task, ["crc64nvme"], HashOptions(executor=threads, streams=streams))
@@ -632,14 +586,3 @@ async def test_two_gigabytes_in_bounded_memory(
 
 
 ZEROS = memoryview(bytes(8 * MIB))
-
-
-async def test_object_is_read_again_in_place_only_while_no_byte_arrived() -> None:
-    engine = Generated(1000, answers=[CallFailed("GetObject", "SlowDown", 503), Cut(100), *[Cut(0)] * 5])
-    result = await hash_patiently(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
-    assert result == Failed(engine.task, "ConnectionError", retryable=False, outage=True)
-    assert len(engine.calls) == 7
-
-
-def test_generated_content_is_what_it_says() -> None:
-    assert digests_of(10**6, "md5")["md5"] == hashlib.md5((PATTERN * 16)[: 10**6]).hexdigest()

@@ -13,14 +13,12 @@ from auditor.hashing.digest.streams import (
     MOST_USED,
     PER_CONNECTION,
     WITH_CONNECTIONS,
-    Fixed,
-    Tuner,
     connections,
     core_share,
     layout,
     make_tuner,
 )
-from auditor.hashing.limits import BUFFER, LARGE, MIB, STREAMS
+from auditor.hashing.limits import BUFFER, LARGE, MIB
 
 HASHER = 1000 * MIB
 
@@ -28,7 +26,7 @@ HASHER = 1000 * MIB
 def play(rate: Callable[[int, float], float], seconds: float, hasher: float = HASHER) -> list[tuple[float, int]]:
     """The tuner's streams over time. rate: bytes a second by streams and time, before hashing limits it."""
     now = count = busy = 0.0
-    tuner = Tuner(now)
+    tuner = make_tuner(None, LARGE, now)
     wanted = [(now, 1)]
     while now < seconds:
         step = 0.05
@@ -85,13 +83,8 @@ def test_more_streams_that_gained_nothing_are_tried_again_ever_more_seldom() -> 
     assert [round(pause / 30) for pause in pauses] == [1, 2, 4, 8, 16, 20, 20]
 
 
-def test_a_link_that_becomes_wider_is_used_later() -> None:
-    wide = play(lambda streams, now: 80 * MIB * (streams if now > 20 else 1), 100)
-    assert wide[-1][1] == STREAMS
-
-
 def test_refused_streams_are_taken_back() -> None:
-    tuner = Tuner(0.0)
+    tuner = make_tuner(None, LARGE, 0.0)
     for step in range(1, 20):
         tuner.note(step * 0.1, step * MIB, 0.0)
         if tuner.streams == 2:
@@ -100,7 +93,7 @@ def test_refused_streams_are_taken_back() -> None:
 
 
 def test_refusals_halve_the_streams_down_to_one() -> None:
-    tuner, fixed = Tuner(0.0), Fixed(8)
+    tuner, fixed = make_tuner(None, LARGE, 0.0), make_tuner(8, LARGE, 0.0)
     tuner.streams = 8
     found = []
     for now in (1.0, 2.0, 3.0, 4.0):
@@ -176,11 +169,4 @@ def test_streams_end_together(streams: int, size: int) -> None:
 )
 def test_small_objects_and_single_streams_are_never_divided(streams: int | None, left: int, expected: int) -> None:
     tuner = make_tuner(streams, left, 0.0)
-    assert isinstance(tuner, Fixed)
-    assert tuner.streams == expected
-
-
-def test_auto_begins_with_one_stream() -> None:
-    tuner = make_tuner(None, LARGE, 0.0)
-    assert isinstance(tuner, Tuner)
-    assert tuner.streams == 1
+    assert (tuner.streams, tuner.note(100.0, 10**12, 0.0), tuner.note(200.0, 10**13, 0.0)) == (expected,) * 3
