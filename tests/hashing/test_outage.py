@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,6 +67,7 @@ class Bench:
     store: Store
     ledger: Ledger
     outage: Outage
+    on_sleep: Callable[[], object] = lambda: None
 
     def put(self, number: int) -> None:
         self.store.objects[f"key-{number}"] = f"{number}".encode() * 100
@@ -79,6 +80,7 @@ class Bench:
 
     async def sleep(self, seconds: float) -> None:
         self.queue.time += seconds
+        self.on_sleep()
         await no_pause(seconds)
 
     async def settled(self) -> None:
@@ -90,7 +92,7 @@ class Bench:
         assert (self.queue.left, self.dead.sent) == ([], [])
 
 
-@pytest.fixture(params=[None, 3, 5, 40], ids=lambda limit: f"{limit} receipts")
+@pytest.fixture(params=[None, 3], ids=lambda limit: f"{limit} receipts")
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     dead = MemoryQueue()
     queue = MemoryQueue(dead, request.param)
@@ -119,7 +121,7 @@ async def test_function_loses_nothing_and_puts_nothing_away(bench: Bench) -> Non
     function, calls, number = HashingFunction({}), 0, 0
     function._processor = bench.processor(has_deadline=True)
     while bench.queue.left or not bench.outage.over:
-        if number < 40 or (number < 200 and not bench.outage.over):
+        if number < 40 or (number < 100 and not bench.outage.over):
             bench.put(number)  # messages keep coming
             number += 1
         await invoked(function, bench.queue)
@@ -143,21 +145,20 @@ async def test_worker_waits_with_its_messages_in_hand(bench: Bench) -> None:
     await bench.settled()
 
 
-async def test_worker_that_is_stopped_in_an_outage_leaves_its_messages(bench: Bench) -> None:
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_worker_that_is_stopped_in_an_outage_or_has_waited_too_long_leaves_its_messages(
+    bench: Bench, stopped: bool
+) -> None:
     for number in range(60):
         bench.put(number)
     worker = Worker(bench.processor(), PACE, clock=lambda: bench.queue.time)
     bench.queue.busy = lambda: worker.in_hand > 0
     bench.outage.seconds = 10**9
-
-    async def sleep(seconds: float) -> None:
-        worker.stop()
-        await no_pause(seconds)
-
-    worker._processor._patience = LedgerPatience(sleep)
-    worker._processor._patience.succeeded.add("process")
+    if stopped:
+        bench.on_sleep = worker.stop
     with pytest.raises(LedgerError, match="cannot be reached"):
         await worker.run()
+    assert (bench.queue.time < HOUR) if stopped else (bench.queue.time >= LONGEST)
     assert bench.dead.sent == []
     hashed = sum(map(bool, await bench.ledger.known("bucket", await refs_of(bench.store), ["sha256"])))
     assert hashed + len(bench.queue.left) == 60
@@ -181,56 +182,12 @@ async def test_run_in_this_process_waits_and_reads_no_object_twice(bench: Bench)
     await bench.settled()
 
 
-async def test_look_up_along_the_listing_waits_for_the_end_of_an_outage() -> None:
-    waited: list[float] = []
-    refusals = iter([False, True, True, False])
-
-    def hook(name: str) -> None:
-        if next(refusals):
-            raise LedgerError("it cannot be reached")
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        await no_pause(seconds)
-
-    async with open_ledger("sqlite::memory:") as ledger:
-        reader = patient(Hooked(ledger, hook), Stop(), LedgerPatience(sleep)).in_order("bucket")
-        ref = ObjectRef("key", "etag", 1, "")
-        assert await reader.known([ref], ["sha256"]) == [{}]
-        assert await reader.known([ref], ["sha256"]) == [{}]
-        await reader.close()
-    assert len(waited) == 2
-
-
 async def test_ledger_that_never_answered_is_not_waited_for(bench: Bench) -> None:
     bench.outage.answers = 0
     bench.put(1)
     with pytest.raises(LedgerError, match="cannot be reached"):
         await Worker(bench.processor(), clock=lambda: bench.queue.time).run()
     assert bench.queue.time < HOUR
-
-
-async def test_patience_has_an_end() -> None:
-    waited: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        await no_pause(seconds)
-
-    patience = LedgerPatience(sleep)
-    answers = iter([True])
-
-    async def work() -> bool:
-        try:
-            return next(answers)
-        except StopIteration:
-            raise REFUSED from None
-
-    assert await patience("work", work, Stop())
-    with pytest.raises(LedgerError, match="cannot be reached"):
-        await patience("work", work, Stop())
-    assert LONGEST <= sum(waited) <= LONGEST + 60
-    assert max(waited) <= 60
 
 
 async def test_reason_is_said_again_while_the_work_waits(caplog: pytest.LogCaptureFixture) -> None:
@@ -255,14 +212,13 @@ async def test_reason_is_said_again_while_the_work_waits(caplog: pytest.LogCaptu
     assert 25 <= len(said) <= 61
 
 
-@pytest.mark.parametrize("limit", [3, 5])
-async def test_message_whose_workers_die_becomes_a_dead_letter_with_a_reason(limit: int) -> None:
+async def test_message_whose_workers_die_becomes_a_dead_letter_with_a_reason() -> None:
     dead = MemoryQueue()
-    queue = MemoryQueue(dead, limit)
+    queue = MemoryQueue(dead, 3)
     store = Store({"key": b"data"})
     queue.put(message_of(store, "key"))
     async with open_ledger("sqlite::memory:") as ledger, EnginePool(Buckets(bucket=store)) as engines:
-        for _ in range(limit - 1):
+        for _ in range(2):
             assert await queue.receive(10, wait=20, visibility=30)
             queue.time += 30.0
         function = HashingFunction({})

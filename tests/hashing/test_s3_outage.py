@@ -23,13 +23,14 @@ from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
+from tests.hashing.test_outage import invoked
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import INTERNAL_ERROR, RESET, SLOW_DOWN, Fault
+from tests.support.servers.stub_faults import RESET, SLOW_DOWN, Fault
 
 KEYS: Final = [f"key-{number:02}" for number in range(20)]
-REFUSALS: Final = [("SlowDown", 503), ("InternalError", 500), ("502", 502), ("504", 504), ("Timeout", 0)]
+REFUSALS: Final = [("SlowDown", 503), ("Timeout", 0)]
 DAY: Final = 86_400
 
 
@@ -69,20 +70,7 @@ class Bench:
         function = HashingFunction({})
         function._processor = processor
         while self.queue.left:
-            batch = await self.queue.receive(10, wait=20, visibility=5400)
-            records = [
-                {
-                    "messageId": one.id,
-                    "receiptHandle": one.receipt,
-                    "body": one.body,
-                    "attributes": {"ApproximateReceiveCount": str(one.receive_count)},
-                }
-                for one in batch
-            ]
-            failed = {
-                one["itemIdentifier"] for one in (await function.handle({"Records": records}))["batchItemFailures"]
-            }
-            await self.queue.delete([one.receipt for one in batch if one.id not in failed])
+            await invoked(function, self.queue)
 
     async def digests(self) -> list[str | None]:
         data = [self.store.objects[key] for key in KEYS]
@@ -95,7 +83,7 @@ class Bench:
         assert (self.queue.left, self.dead.sent) == ([], [])
 
 
-@pytest.fixture(params=[None, 1, 3, 5, 40], ids=lambda limit: f"{limit} receipts")
+@pytest.fixture(params=[None, 1, 3], ids=lambda limit: f"{limit} receipts")
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     dead = MemoryQueue()
     queue = MemoryQueue(dead, request.param)
@@ -156,7 +144,7 @@ async def test_denied_object_uses_up_its_attempts_beside_refused_ones(bench: Ben
     assert sum(digest is not None for digest in await bench.digests()) == 19
 
 
-@pytest.mark.parametrize("bench", [40], indirect=True)
+@pytest.mark.parametrize("bench", [3], indirect=True)
 async def test_object_that_s3_refuses_for_days_becomes_a_dead_letter_with_its_reason(bench: Bench) -> None:
     bench.store.until = 99 * DAY
     await bench.invoked(bench.processor())
@@ -165,7 +153,7 @@ async def test_object_that_s3_refuses_for_days_becomes_a_dead_letter_with_its_re
     assert sorted(task.key for letter in bench.dead.sent for task in decode(letter.body).tasks) == KEYS
 
 
-@pytest.mark.parametrize("fault", [SLOW_DOWN, INTERNAL_ERROR, RESET], ids=["503", "500", "reset"])
+@pytest.mark.parametrize("fault", [SLOW_DOWN, RESET], ids=["503", "reset"])
 def test_hash_waits_for_s3_and_reads_each_object_then(
     stub: StubServer,
     tmp_path: Path,

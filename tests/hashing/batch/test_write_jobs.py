@@ -25,7 +25,6 @@ from auditor.errors import UsageError
 from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, JobOwner, row, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.model.digest import ALGORITHMS as OURS
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
@@ -76,13 +75,12 @@ def assert_enumerations(value: Any, shape: Any) -> None:
         assert value in shape.enum
 
 
-@pytest.mark.parametrize("key", [*ODD_KEYS.values(), 'quote"comma,', "a+b c%20d", "\ud800"])
-@pytest.mark.parametrize("decode", [unquote, unquote_plus])
-def test_odd_key_comes_back_however_it_is_decoded(key: str, decode: Any) -> None:
-    ((bucket, cell),) = csv.reader([row("audited", key, None)])
-    assert (bucket, decode(cell, errors="surrogatepass")) == ("audited", key)
-    assert row("audited", key, None).isascii()
-    assert row("audited", key, None).count("\n") == 1
+def test_odd_key_comes_back_however_it_is_decoded() -> None:
+    for key in [*ODD_KEYS.values(), 'quote"comma,', "a+b c%20d", "\ud800"]:
+        ((bucket, cell),) = csv.reader([line := row("audited", key, None)])
+        for decode in (unquote, unquote_plus):
+            assert (bucket, decode(cell, errors="surrogatepass")) == ("audited", key), decode
+        assert (line.isascii(), line.count("\n")) == (True, 1), ascii(key)
 
 
 def test_manifest_and_job_in_a_directory(tmp_path: Path) -> None:
@@ -111,7 +109,8 @@ def test_manifest_in_a_bucket_is_named_with_the_etag_that_it_has_there(moto_url:
     client = make_client("s3", Connection(bucket="results", endpoint_url=moto_url), endpoint_url=moto_url)
     client.create_bucket(Bucket="results")
     with open_store("s3://results/runs", endpoint_url=moto_url) as store:
-        (uri,) = write(store, lines("a", version_id="v/1") + lines("b", version_id=None), versions=True)
+        (uri,) = write(store, lines("a", version_id="v/1") + lines("b"), versions=True)
+        assert store.get(f"{FOLDER}/batch/manifest.csv") == b"audited,a,v%2F1\naudited,b,null\n"
         again = write(store, lines("c", version_id="null"), versions=True)
     job = json.loads(client.get_object(Bucket="results", Key=uri.removeprefix("s3://results/"))["Body"].read())
     assert_botocore_takes(job)
@@ -124,12 +123,6 @@ def test_manifest_in_a_bucket_is_named_with_the_etag_that_it_has_there(moto_url:
     assert job["Manifest"]["Spec"]["Fields"] == ["Bucket", "Key", "VersionId"]
     assert job["Report"]["Bucket"] == "arn:aws:s3:::results"
     assert job["Report"]["Prefix"] == f"runs/{FOLDER}/batch/report"
-
-
-def test_version_column_is_never_empty_where_there_is_one(tmp_path: Path) -> None:
-    write(LocalStore(tmp_path), lines("a", version_id="v/1") + lines("b"), versions=True)
-    rows = list(csv.reader((tmp_path / FOLDER / "batch" / "manifest.csv").read_text().splitlines()))
-    assert rows == [["audited", "a", "v%2F1"], ["audited", "b", "null"]]
 
 
 def test_each_algorithm_and_each_manifest_is_a_job_of_its_own(tmp_path: Path) -> None:
@@ -157,13 +150,9 @@ def test_no_object_no_file(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_every_algorithm_of_ours_is_one_that_s3_computes() -> None:
-    assert set(OURS) <= S3_NAMES.keys()
-
-
 def test_memory_does_not_grow_with_the_objects(tmp_path: Path) -> None:
     def many() -> Iterator[ObjectVersion]:
-        for number in range(50_000):
+        for number in range(20_000):
             yield ObjectVersion(f"{number:0100}", None, "e", 1)
 
     tracemalloc.start()
@@ -172,7 +161,7 @@ def test_memory_does_not_grow_with_the_objects(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (tmp_path / FOLDER / "batch" / "manifest.csv").stat().st_size > 5_000_000
+    assert (tmp_path / FOLDER / "batch" / "manifest.csv").stat().st_size > 2_000_000
     assert peak < 1_000_000
 
 
@@ -219,7 +208,7 @@ class Stopping:
 
 
 async def test_run_that_goes_on_writes_one_manifest_of_all_its_objects(stub: StubServer, tmp_path: Path) -> None:
-    keys = [f"{number:04}" for number in range(3500)]  # more than are read before the first is recorded
+    keys = [f"{number:04}" for number in range(2500)]  # more than are read before the first is recorded
     for key in keys:
         stub.put(BUCKET, key, b"xx")
     stop = Stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,9 +180,13 @@ async def test_permits_bound_the_objects_and_bytes_in_flight() -> None:
             await gauge.hash_one(task)
             ahead.append(len(made) - gauge.done)
 
-        tasks = (made.append(number) or HashTask(f"key-{number}", None, "etag", size) for number in range(objects))  # type: ignore[func-returns-value]
+        def tasks(size: int = size, objects: int = objects, made: Any = made) -> Iterator[HashTask]:
+            for number in range(objects):
+                made.append(number)
+                yield HashTask(f"key-{number}", None, "etag", size)
+
         budget = InFlightBudget(count, permits)
-        await budget.for_each(tasks, hash_one, most=most)
+        await budget.for_each(tasks(), hash_one, most=most)
         assert (gauge.done, gauge.most, gauge.most_bytes) == (objects, *expected)
         assert max(ahead) <= gauge.most + 1, "no task is made before there is a permit for it"
         assert budget.statistics().objects == 0

@@ -6,7 +6,6 @@ import json
 import logging
 import random
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -156,7 +155,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 AT = "2026-01-02T03:04:05Z"
 
 
-told = partial(decode_notification, now=lambda: NOW)
+def told(body: str) -> Any:
+    return decode_notification(body, now=lambda: NOW)
 
 
 def seen(body: str) -> list[tuple[str, str | None, bool, str]]:
