@@ -54,21 +54,6 @@ async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its
     assert known == {"sha256": "0" * 64}
 
 
-async def test_concurrency_is_the_ceiling_of_hashing_too(stub: StubServer, ledger: Ledger, tmp_path: Path) -> None:
-    for number in range(4):
-        stub.put(BUCKET, f"{number:02}", None, size=16 * MIB)  # more than sockets hold: its answer lasts
-    at_once: list[int] = []
-
-    def watch(operation: str, key: str, nth: int) -> None:
-        if operation == "GetObject":
-            at_once.append(stub.in_flight)
-
-    stub.faults = [watch]
-    result = await audit(stub, tmp_path, ledger=ledger, hash=True, engine="boto3", concurrency=1, only=("K01",))
-    assert result.summary["hashing"]["hashed_now"] == 4
-    assert at_once == [1, 1, 1, 1]
-
-
 async def test_streams_of_one_object_have_connections_beyond_the_runs_concurrency(
     stub: StubServer, ledger: Ledger, tmp_path: Path
 ) -> None:

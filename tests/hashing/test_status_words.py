@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import entry_of
-from auditor.hashing.limits import MIB
-from auditor.hashing.status import HashStatus, HashStatusFinder, Routing
+from auditor.hashing.status import HashStatusFinder
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
-from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped
 from tests.support.audit_runs import audit
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.clients import BUCKET
@@ -100,15 +98,6 @@ async def remember(ledger: Ledger, evidence: Evidence, **digests: str) -> None:
     await ledger.record(entry_of("bucket", evidence.ref, digests))
 
 
-async def test_some_of_the_wanted_digests_are_recorded_and_the_object_stays_pending(ledger: Ledger) -> None:
-    evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
-    (status,) = await fixity_of(ledger, "sha256", "sha1").find([evidence])
-    assert status is not None
-    assert status.state == "pending"
-    (known,) = await ledger.known("bucket", [evidence.ref], ("sha256", "sha1"))
-    assert known == {"sha1": SHA1.hexdigest()}
-
-
 async def test_digest_that_differs_from_the_recorded_one_is_noted_once_and_changes_nothing(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
     await remember(ledger, evidence, sha256=SHA256.hexdigest())
@@ -138,63 +127,6 @@ async def test_new_version_is_not_compared_with_an_older_one(ledger: Ledger) -> 
     assert status is not None
     assert status.digests.recorded in ({}, {"sha256": OTHER.hexdigest()})
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "recorded"]
-
-
-class FixedHasher:
-    """A hasher with the same status for every object."""
-
-    def __init__(self, status: HashStatus) -> None:
-        self.status = status
-        self.refs: list[ObjectRef] = []
-
-    async def hash(self, refs: Any) -> list[HashStatus]:
-        self.refs += refs
-        return [self.status for _ in refs]
-
-
-async def test_bytes_that_differ_from_the_ledger_are_reported_with_its_digest(ledger: Ledger) -> None:
-    evidence = evidence_of()
-    await remember(ledger, evidence, sha256="aa" * 32)
-    hasher = FixedHasher(HashStatus("pending", DigestSources(read={"sha256": "bb" * 32, "sha1": "cc" * 20})))
-    (status,) = await fixity_of(ledger, "sha256", "sha1", hasher=hasher).find([evidence])
-    assert status is not None
-    assert status.digests.recorded == {"sha256": "aa" * 32}
-    assert status.digests.read["sha256"] == "bb" * 32
-
-
-def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
-    evidence = evidence_of(f"{storage_class}{size}", size)
-    return replace(evidence, ref=replace(evidence.ref, storage_class=storage_class, **changes))
-
-
-@pytest.mark.parametrize("accept_cost", [False, True])
-async def test_objects_charged_for_reading_stay_pending_unless_accepted(ledger: Ledger, accept_cost: bool) -> None:
-    names = ["STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY"]
-    batch = [*map(classed, names), classed("INTELLIGENT_TIERING", 1000), classed("GLACIER", restored=True)]
-    hasher = FixedHasher(HashStatus("hashed_now"))
-    found = await fixity_of(ledger, hasher=hasher, accept_cost=accept_cost).find(batch)
-    free = {"STANDARD", "REDUCED_REDUNDANCY", "GLACIER"}
-    expected = [accept_cost or item.ref.storage_class in free or item.ref.size == 1000 for item in batch]
-    assert [one is not None and one.state == "hashed_now" for one in found] == expected
-    assert [one is not None and one.left_for_cost for one in found] == [not read for read in expected]
-    assert hasher.refs == [item.ref for item, read in zip(batch, expected, strict=True) if read]
-
-
-@pytest.mark.parametrize(
-    ("routing", "routed"),
-    [(None, []), (Routing(), ["GLACIER5"]), (Routing(over=5), ["GLACIER5", "STANDARD6", "STANDARD_IA6"])],
-)
-async def test_large_and_archived_objects_are_routed_where_that_is_configured(
-    ledger: Ledger, routing: Routing | None, routed: list[str]
-) -> None:
-    denied = replace(classed("STANDARD", 4), head=Unread("HeadObject", "403"))
-    batch = [classed("STANDARD", 5), classed("GLACIER", 5), classed("STANDARD", 6), classed("STANDARD_IA", 6), denied]
-    found = await fixity_of(ledger, routing=routing, accept_cost=True).find(batch)
-    keys = [item.ref.key for item, one in zip(batch, found, strict=True) if one is not None and one.routed]
-    assert keys == routed
-    assert all(one is not None and (one.state == "unhashable" or not one.routed) for one in found)
-    assert found[4] is not None
-    assert (found[4].state, found[4].routed) == ("unhashable", False)
 
 
 async def test_audit_records_s3s_digests_and_finds_the_one_that_changed(stub: StubServer, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from auditor.errors import CheckpointError
-from auditor.hashing.digest.checkpoint import Binding, HashProgress, _seal, opened, sealed
+from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sealed
 from auditor.model.object import ObjectVersion
 
 VERSION = ObjectVersion("a\nkey/ü", "v1", "etag", 10**13)
@@ -38,14 +37,6 @@ def test_checkpoint_is_read_back_as_written() -> None:
 def test_seal_stays_the_same_over_releases_and_orders() -> None:
     assert made()["seal"] == "f4f58a1726ec61a89867cd0331e08072be8c0b73a1d65909cce0d5d98abdf35e"
     assert opened(dict(sorted(made().items())), BINDING) == PROGRESS
-
-
-@pytest.mark.parametrize("name", sorted(made()))
-def test_missing_field_is_refused(name: str) -> None:
-    document = made()
-    del document[name]
-    with pytest.raises(CheckpointError, match="fields"):
-        opened(document, BINDING)
 
 
 CHANGES: dict[str, list[Any]] = {
@@ -76,66 +67,43 @@ CHANGES: dict[str, list[Any]] = {
 }
 
 
-def test_every_field_is_tampered_with() -> None:
+def test_any_field_that_is_missing_or_was_changed_is_refused() -> None:
     assert set(CHANGES) == set(made())
+    documents: list[object] = [None, [], "text", 7, {}, {"format": 1}, made() | {"more": 1}]
+    documents += [{field: value for field, value in made().items() if field != name} for name in made()]
+    documents += [made() | {name: value} for name, values in CHANGES.items() for value in values]
+    failures: list[object] = []
+    for document in documents:
+        try:
+            failures.append((document, opened(document, BINDING)))
+        except CheckpointError as error:
+            if "abab" in str(error):
+                failures.append((document, str(error)))
+    assert not failures, failures
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in CHANGES.items() for value in values])
-def test_any_field_that_was_changed_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(CheckpointError) as caught:
-        opened(made() | {name: value}, BINDING)
-    assert "abab" not in str(caught.value)
+def test_impossible_value_is_refused_though_its_seal_fits() -> None:
+    changes: list[tuple[str, Any]] = [("bytes", 63_999), ("bytes", 10**13), ("bytes_read", 63_999)]
+    changes += [("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"})]
+    for name, value in changes:
+        forged = sealed(BINDING, replace(PROGRESS, **{name: value}))
+        with pytest.raises(CheckpointError, match=r"damaged|bytes|other algorithms"):
+            opened(json.loads(json.dumps(forged)), BINDING)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("bytes", 63_999), ("bytes", 10**13), ("bytes_read", 63_999)),
-        *(("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"}), ("stored", {})),
-    ],
-)
-def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any) -> None:
-    document = made() | {name: value}
-    document["seal"] = _seal({field: content for field, content in document.items() if field != "seal"})
-    with pytest.raises(CheckpointError):
-        opened(document, BINDING)
-
-
-@pytest.mark.parametrize(
-    ("states", "why"),
-    [
+def test_checkpoint_says_what_is_wrong_with_a_state() -> None:
+    for states, why in (
         (STATES | {"x": "ab"}, "damaged: states names an unknown algorithm"),
         (STATES | {"md5": "cd"}, "damaged: states has no md5 value"),
         ({"sha256": "ab" * 32}, "^the checkpoint's states belong to other algorithms"),
-    ],
-)
-def test_checkpoint_says_what_is_wrong_with_a_state(states: dict[str, str], why: str) -> None:
-    with pytest.raises(CheckpointError, match=why):
-        opened(made() | {"states": states}, BINDING)
+    ):
+        with pytest.raises(CheckpointError, match=why):
+            opened(made() | {"states": states}, BINDING)
 
 
-@pytest.mark.parametrize("document", [None, [], "text", 7, {}, {"format": 1}])
-def test_document_that_is_no_checkpoint_is_refused(document: object) -> None:
-    with pytest.raises(CheckpointError):
-        opened(document, BINDING)
-
-
-def test_one_more_field_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="fields"):
-        opened(made() | {"more": 1}, BINDING)
-
-
-OTHERS: list[Callable[[Binding], Binding]] = [
-    lambda binding: replace(binding, bucket="other"),
-    lambda binding: replace(binding, version=replace(VERSION, key="other")),
-    lambda binding: replace(binding, version=replace(VERSION, version_id=None)),
-    lambda binding: replace(binding, version=replace(VERSION, etag="other")),
-    lambda binding: replace(binding, version=replace(VERSION, size=10**13 + 1)),
-    lambda binding: replace(binding, algorithms=("md5", "sha256")),
-]
-
-
-@pytest.mark.parametrize("other", OTHERS)
-def test_checkpoint_of_another_object_is_refused(other: Callable[[Binding], Binding]) -> None:
-    with pytest.raises(CheckpointError, match="belongs to another"):
-        opened(made(), other(BINDING))
+def test_checkpoint_of_another_object_is_refused() -> None:
+    others = [replace(BINDING, version=replace(VERSION, **{name: None})) for name in ("key", "version_id", "etag")]
+    others.append(replace(BINDING, version=replace(VERSION, size=10**13 + 1)))
+    for other in (*others, replace(BINDING, bucket="other"), replace(BINDING, algorithms=("md5", "sha256"))):
+        with pytest.raises(CheckpointError, match="belongs to another"):
+            opened(made(), other)

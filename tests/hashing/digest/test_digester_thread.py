@@ -83,21 +83,6 @@ async def test_memory_that_grows_serves_the_blocks_that_wait_and_a_larger_one_ge
     await asyncio.wait_for(large, 30)
 
 
-async def test_buffers_of_another_layout_are_not_lent_again() -> None:
-    room = BlockMemory()
-    room.change(40, 10)
-    for _ in range(2):
-        room.ask(10)
-    buffer = room.take()
-    room.give(buffer, 10)
-    room.change(40, 20)
-    late = room.take()
-    assert (len(buffer), len(late)) == (10, 20)
-    room.give(bytearray(10), 10)
-    room.change(40, 20)
-    assert len(room.take()) == 20
-
-
 async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
     room = BlockMemory()
     room.change(100, 10)
@@ -108,14 +93,3 @@ async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -
         await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert [one.done() for one in (first, second, third)] == [True, True, False]
-
-
-async def test_memory_returned_in_another_thread_wakes_the_waiting_block() -> None:
-    room = BlockMemory()
-    room.change(10, 10)
-    assert room.ask(10).done()
-    waiting = room.ask(10)
-    buffer = room.take()
-    await asyncio.to_thread(room.give, buffer, 10)
-    await asyncio.wait_for(waiting, 30)
-    assert room.take() is buffer

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from auditor.aio.budget import InFlightBudget
-from auditor.errors import CallFailed, CredentialsError, LeaseLostError, UsageError
+from auditor.errors import CallFailed, LeaseLostError, UsageError
 from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
 from auditor.hashing.digest import resumable
@@ -25,8 +25,7 @@ from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.reader import HARDLY
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Superseded, Unhashable
 from auditor.hashing.digest.streams import MEMORY, Tuner, layout
-from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, MIB
-from auditor.hashing.queue.message import HashTask
+from auditor.hashing.limits import MIB
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import PacedReads
 from tests.support.fakes.hashing import CountedRate
@@ -142,21 +141,6 @@ async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, c
         hashed(result, engine, "md5")
 
 
-async def test_each_object_has_its_streams_where_one_is_read_at_a_time() -> None:
-    engine = Generated(8 * MIB)
-    options = HashOptions(streams=4, memory=InFlightBudget(1, BYTES_IN_FLIGHT), sleep=no_pause)
-    most: list[int] = []
-
-    async def hash_one(task: HashTask) -> None:
-        engine.most = 0
-        hashed(await hash_object(engine, task, ["md5"], options), engine, "md5")
-        most.append(engine.most)
-
-    assert options.memory is not None
-    await options.memory.for_each([engine.task] * 3, hash_one, most=onepass.BUFFERS * BUFFER)
-    assert most == [4, 4, 4]
-
-
 @pytest.mark.parametrize("code", [None, "ConnectionError"])
 @pytest.mark.parametrize("streams", [1, 4])
 async def test_body_that_brings_fifty_bytes_a_call_is_given_up_after_five_calls(streams: int, code: str | None) -> None:
@@ -187,12 +171,6 @@ async def test_failure_in_mid_read_is_a_value(
     )
     assert result == expected(engine.task)
     assert engine.now == 0
-
-
-async def test_credentials_that_end_in_mid_read_are_raised() -> None:
-    engine = Generated(16 * MIB, answers=[Cut(MIB), CallFailed("GetObject", "ExpiredToken", 400)])
-    with pytest.raises(CredentialsError):
-        await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
 
 
 @pytest.mark.parametrize("streams", [1, 4])

@@ -64,7 +64,6 @@ def body(*records: dict[str, Any]) -> str:
 OLDEST = record("ObjectCreated:Put", "0055AED6DCD90281E3", b"oldest")
 MIDDLE = record("ObjectCreated:Put", "0055AED6DCD90281E4", b"middle")
 NEWEST = record("ObjectCreated:Put", "0055AED6DCD90281E5")
-DELETED = record("ObjectRemoved:Delete", "0055AED6DCD90281E6") | {"eventTime": "2099-01-02T03:04:05.000Z"}
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((OLDEST, MIDDLE, NEWEST))))
@@ -79,34 +78,6 @@ async def test_events_in_each_order_leave_the_newest_objects_digest(
     # What is newer than all before it is asked for, and found overwritten where it is not the newest.
     sequencers = [one["s3"]["object"]["sequencer"] for one in order]
     assert len(store.reads) == len(set(itertools.accumulate(sequencers, max)))
-
-
-async def test_older_event_of_a_key_reads_nothing(processor: Processor, queue: MemoryQueue, store: Store) -> None:
-    await processor.process(queue.put(body(NEWEST)))
-    store.reads.clear()
-    done = await processor.process(queue.put(body(OLDEST)))
-    assert (done.counts, done.retry_after, store.reads) == (Counts(messages=1, superseded=1), None, [])
-
-
-async def test_deletion_is_noted_and_nothing_is_read(
-    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    await processor.process(queue.put(body(NEWEST)))
-    store.reads.clear()
-    done = await processor.process(queue.put(body(DELETED)))
-    assert (done.counts, store.reads) == (Counts(messages=1), [])
-    subject = await ledger.subject("bucket", "key")
-    assert subject is not None
-    assert subject.deleted_at is not None
-    assert [event.what for event in await ledger.history("bucket", "key")] == ["created", "recorded", "deleted"]
-
-
-async def test_created_before_its_deletion_and_told_after_it_is_not_read(
-    processor: Processor, queue: MemoryQueue, store: Store
-) -> None:
-    await processor.process(queue.put(body(DELETED)))
-    done = await processor.process(queue.put(body(NEWEST)))
-    assert (done.counts, store.reads) == (Counts(messages=1, superseded=1), [])
 
 
 async def test_older_version_is_hashed_all_the_same(processor: Processor, queue: MemoryQueue, ledger: Ledger) -> None:

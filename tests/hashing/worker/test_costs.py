@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from auditor.aws.sqs import Received
 from auditor.errors import CallFailed
-from auditor.hashing.queue.message import HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
@@ -20,7 +18,8 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import Head, ObjectRef
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
+from tests.hashing.queue.test_notification import plain, record
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 
 CLASSES = {
     "plain": None,
@@ -58,34 +57,14 @@ def store() -> Classed:
     return Classed({key: key.encode() * 100 for key in CLASSES})
 
 
+def received(body: str) -> Received:
+    return Received("id", "receipt", body, 1)
+
+
 def events(store: Classed, *keys: str) -> Received:
     """An S3 event notification of new objects."""
-    records = [
-        {
-            "eventVersion": "2.1",
-            "eventSource": "aws:s3",
-            "eventTime": "2026-01-02T03:04:05.000Z",
-            "eventName": "ObjectCreated:Put",
-            "s3": {
-                "bucket": {"name": "bucket"},
-                "object": {
-                    "key": key.replace(" ", "+"),
-                    "size": len(store.objects[key]),
-                    "eTag": etag_of(store.objects[key]),
-                    "sequencer": f"{number:016X}",
-                },
-            },
-        }
-        for number, key in enumerate(keys, 1)
-    ]
-    return Received("id", "receipt", json.dumps({"Records": records}), 1)
-
-
-def queued(store: Classed, *keys: str) -> Received:
-    """A message of an audit."""
-    tasks = [HashTask(key, None, etag_of(store.objects[key]), len(store.objects[key]), 0) for key in keys]
-    (message,) = pack("20260102T030405Z-0a1b2c", "bucket", ("sha256",), tasks)
-    return Received("id", "receipt", encode(message), 1)
+    data = {key: store.objects[key] for key in keys}
+    return received(plain(*(record(key, size=len(one), eTag=etag_of(one)) for key, one in data.items())))
 
 
 def processor_of(store: Classed, ledger: Ledger, *, accept_cost: bool) -> Processor:
@@ -116,7 +95,7 @@ async def test_new_object_that_is_charged_for_reading_is_left_unread(store: Clas
 async def test_accepted_objects_are_read_without_asking_for_their_class(
     store: Classed, ledger: Ledger, accept_cost: bool
 ) -> None:
-    message = events(store, *CLASSES) if accept_cost else queued(store, *CLASSES)
+    message = events(store, *CLASSES) if accept_cost else received(message_of(store, *CLASSES))
     done = await processor_of(store, ledger, accept_cost=accept_cost).process(message)
     assert done.counts == Counts(messages=1, hashed=len(CLASSES))
     assert store.heads == []

@@ -27,7 +27,7 @@ from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.ledger.leases import Lease, Work
+from auditor.ledger.leases import Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.engines.pool import EnginePool
@@ -141,14 +141,6 @@ async def test_object_over_many_deadlines_has_the_digests_of_one_pass(
     assert SIZE <= read <= SIZE + len(queue.sent) * 4 * SETTINGS.buffer_size
 
 
-async def test_continuation_starts_with_no_attempts_and_at_once(make: Make, queue: MemoryQueue) -> None:
-    done = await make(SETTINGS).process(queue.put(message(big(attempts=3, hops=7))), StopAfter(8))
-    assert (done.counts, done.retry_after) == (Counts(messages=1, continued=1), None)
-    (sent,) = queue.sent
-    (task,) = decode(sent.body).tasks
-    assert (task, sent.delay) == (big(hops=8), 0)
-
-
 async def test_small_objects_that_were_not_begun_keep_their_attempts(
     make: Make, queue: MemoryQueue, store: Store
 ) -> None:
@@ -218,14 +210,6 @@ async def test_object_that_waits_a_second_time_gets_a_new_message(
     assert 240 <= sent.delay <= 250
 
 
-async def test_neighbours_of_a_waiting_object_do_not_wait(make: Make, queue: MemoryQueue, ledger: Ledger) -> None:
-    await ledger.claim(WORK, "other", 250)
-    small = HashTask("small", None, etag_of(b"small"), 5)
-    done = await make(SETTINGS).process(queue.put(message(big(), small)))
-    assert (done.counts, done.retry_after) == (Counts(messages=1, hashed=1, waiting=1), None)
-    assert [decode(one.body).tasks for one in queue.sent] == [(big(),)]
-
-
 async def test_two_deliveries_at_the_same_time_read_the_object_once(
     make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
@@ -241,19 +225,6 @@ async def test_two_deliveries_at_the_same_time_read_the_object_once(
     assert store.reads == ["big"]
     third = await make(SETTINGS).process(queue.put(message(big())))
     assert third.counts == Counts(messages=1, known=1)
-    assert await digests(ledger) == {"sha256": truth()["sha256"]}
-
-
-async def test_crashed_workers_object_continues_at_its_checkpoint(
-    make: Make, queue: MemoryQueue, ledger: Ledger, path: Path
-) -> None:
-    await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
-    crashed = await ledger.claim(WORK, "crashed", 0.001)
-    assert isinstance(crashed, Lease)
-    assert crashed.checkpoint is not None
-    await asyncio.sleep(0.01)
-    done = await make(SETTINGS).process(queue.put(message(big())))
-    assert done.counts == Counts(messages=1, hashed=1)
     assert await digests(ledger) == {"sha256": truth()["sha256"]}
 
 

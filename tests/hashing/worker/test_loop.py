@@ -52,14 +52,6 @@ async def test_empty_queue_ends_the_worker_after_its_idle_time(
     assert queue.time == 20
 
 
-async def test_idle_time_starts_anew_with_each_message(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
-    queue.put(message_of(store, "key-1"))
-    queue.put(message_of(store, "key-2"), delay=15)
-    queue.put(message_of(store, "key-3"), delay=30)
-    assert (await make(queue, ledger, store).run()).hashed == 3
-    assert queue.time >= 50
-
-
 async def test_worker_waits_for_messages_that_it_re_sent_itself(
     queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
@@ -133,14 +125,6 @@ async def test_left_message_keeps_its_backoff_after_the_last_heartbeat(ledger: L
     ((receipt, seconds),) = queue.hidden
     assert receipt == "receipt-1"
     assert 4 <= seconds <= 8
-
-
-async def test_refused_visibility_change_does_not_end_the_worker(ledger: Ledger, store: Store) -> None:
-    queue = MemoryQueue()
-    queue.refuses_hide = True
-    queue.put("malformed")
-    queue.put(message_of(store, "key-1"))
-    assert await make(queue, ledger, store, Pace(idle=0)).run() == Counts(messages=2, failed=1, hashed=1)
 
 
 async def test_credentials_that_end_in_mid_hash_cost_no_object_in_hand(

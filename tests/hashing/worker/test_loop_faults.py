@@ -113,8 +113,8 @@ async def test_duplicates_in_any_order(bench: Bench) -> None:
         assert [event.what for event in await bench.ledger.history("audited", key)] == ["recorded"]
 
 
-@pytest.mark.parametrize("kinds", [(SLOW_DOWN,), (CUT, RESET), (SLOW_DOWN, CUT, RESET)], ids=["503", "cuts", "all"])
-async def test_three_answers_of_ten_fail(bench: Bench, kinds: tuple[Fault, ...]) -> None:
+async def test_three_answers_of_ten_fail(bench: Bench) -> None:
+    kinds = (SLOW_DOWN, CUT, RESET)
     bench.stub.faults = [random_faults(0.3, seed=5, kinds=kinds, operations={"GetObject"})]
     bench.send(*bench.objects())
     counts = await bench.work()
@@ -149,18 +149,6 @@ async def test_object_that_is_changed_in_mid_read_is_never_recorded(bench: Bench
     counts = await bench.work()
     assert (counts.superseded, counts.hashed, asked) == (1, len(SIZES), 2)
     del bench.expected["changing", task.etag]
-    assert await bench.recorded() == bench.expected
-    settled(bench)
-
-
-async def test_newer_object_gets_its_own_digest_by_its_own_message(bench: Bench) -> None:
-    old = bench.put("key", bench.chance.randbytes(2_000_000))
-    new = bench.put("key", bench.chance.randbytes(2_000_000))
-    bench.send(new)
-    bench.send(old)
-    counts = await bench.work()
-    assert (counts.hashed, counts.superseded) == (1, 1)
-    del bench.expected["key", old.etag]
     assert await bench.recorded() == bench.expected
     settled(bench)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import CallFailed, DigestConflict, LedgerError, QueueError
 from auditor.hashing.queue.message import decode, encode
 from auditor.hashing.worker.counts import Counts
@@ -26,10 +26,6 @@ from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, me
 from tests.support.fakes.ledger import Hooked, failing
 
 SETTINGS = WorkerOptions(retry_base=8.0)
-
-
-def refuse_all(entries: Sequence[Outgoing]) -> list[RefusedEntry]:
-    return [RefusedEntry(entry, "Trouble", sender_fault=True) for entry in entries]
 
 
 def denied(times: int = 99) -> list[CallFailed]:
@@ -122,15 +118,6 @@ async def test_object_past_its_attempts_is_a_dead_letter_with_its_reason(
     assert queue.sent == []
 
 
-async def test_dead_letter_that_is_put_back_is_processed(
-    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
-) -> None:
-    store.failures["key-2"] = denied(1)
-    await processor.process(queue.put(message_of(store, "key-2", attempts=4)))
-    done = await processor.process(queue.put(dead.sent[0].body))
-    assert done.counts == Counts(messages=1, hashed=1)
-
-
 async def test_object_without_attempts_left_is_not_read(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
@@ -140,18 +127,24 @@ async def test_object_without_attempts_left_is_not_read(
     assert dead.sent[0].attributes["reason"] == "TooManyAttempts"
 
 
-async def test_each_reason_of_one_message_has_a_dead_letter_of_its_own(
-    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+@pytest.mark.parametrize("large", [1, 10**9], ids=["large", "small"])
+async def test_bytes_that_contradict_s3s_checksum_are_logged_and_noted_and_not_recorded(
+    queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, caplog: pytest.LogCaptureFixture, large: int
 ) -> None:
-    store.failures["key-1"] = denied()
-    store.failures["key-2"] = [CallFailed("GetObject", "KMS.DisabledException", 400)]
-    store.failures["key-3"] = denied()
-    await processor.process(queue.put(message_of(store, "key-1", "key-2", "key-3", attempts=4)))
-    letters = {letter.attributes["reason"]: decode(letter.body) for letter in dead.sent}
-    assert {reason: sorted(task.key for task in letter.tasks) for reason, letter in letters.items()} == {
-        "AccessDenied": ["key-1", "key-3"],
-        "KMS.DisabledException": ["key-2"],
-    }
+    data, stored = b"what lies there", hashlib.sha256(b"what was stored").hexdigest()
+    store = Store({"key": data, "good": b"good"}, stored={"key": {"sha256": stored}})
+    settings = replace(SETTINGS, large=large)
+    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    done = await processor.process(queue.put(message_of(store, "key", "good")))
+    assert done.counts == Counts(messages=1, hashed=1, failed=1, mismatched=1, dead_lettered=1)
+    ours = hashlib.sha256(data).hexdigest()
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert all(part in line for part in ("do not match S3's checksum", ours, stored))
+    assert dead.sent[0].attributes["reason"] == "ChecksumMismatch"
+    (event,) = await ledger.history("bucket", "key")
+    assert (event.what, event.etag, event.size) == ("mismatch", etag_of(data), len(data))
+    assert event.detail == {"algorithm": "sha256", "digest": ours, "stored": stored, "source": "s3"}
+    assert await digest_in(ledger, store, "key") is None
 
 
 async def test_digest_that_contradicts_the_ledger_is_a_dead_letter_at_once(
@@ -208,17 +201,6 @@ async def test_without_a_dead_letter_queue_the_message_is_left_for_later(
     assert (done.counts, done.retry_after is None) == (Counts(messages=1, failed=1), False)
 
 
-async def test_refused_resend_leaves_the_message_for_later(
-    processor: Processor, queue: MemoryQueue, store: Store
-) -> None:
-    queue.refusals = [refuse_all]
-    store.failures["key-1"] = denied()
-    done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert done.counts == Counts(messages=1, failed=1)
-    assert done.retry_after is not None
-    assert 0 <= done.retry_after <= 8
-
-
 async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_nothing(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
@@ -255,11 +237,6 @@ async def test_digests_that_arrive_during_a_write_are_written_together(
     slow.free.set()
     assert (await work).counts == Counts(messages=1, hashed=10)
     assert slow.batches == [1, 9]
-
-
-async def test_test_event_is_processed_without_a_log_line(processor: Processor, queue: MemoryQueue) -> None:
-    done = await processor.process(queue.put('{"Service":"Amazon S3","Event":"s3:TestEvent"}'))
-    assert (done.counts, done.retry_after) == (Counts(messages=1), None)
 
 
 async def test_log_names_message_run_and_code_and_cuts_the_key(
