@@ -133,7 +133,7 @@ async def test_function_loses_nothing_and_puts_nothing_away(bench: Bench) -> Non
     await bench.settled()
 
 
-async def test_worker_waits_with_its_messages_in_hand(bench: Bench) -> None:
+async def test_worker_waits_with_its_messages_in_hand(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(60):
         bench.put(number)
     worker = Worker(bench.processor(), PACE, clock=lambda: bench.queue.time)
@@ -142,6 +142,9 @@ async def test_worker_waits_with_its_messages_in_hand(bench: Bench) -> None:
     assert (counts.messages, counts.hashed, counts.failed) == (60, 60, 0)
     assert bench.outage.over
     assert bench.queue.hidden == [], "no message went back to the queue"
+    said = [message for message in caplog.messages if "the ledger" in message]
+    assert (str(REFUSED) in said[0], "the ledger answers again" in caplog.text) == (True, True)
+    assert len(said) < 62, "the reason is said each minute"
     await bench.settled()
 
 
@@ -188,28 +191,6 @@ async def test_ledger_that_never_answered_is_not_waited_for(bench: Bench) -> Non
     with pytest.raises(LedgerError, match="cannot be reached"):
         await Worker(bench.processor(), clock=lambda: bench.queue.time).run()
     assert bench.queue.time < HOUR
-
-
-async def test_reason_is_said_again_while_the_work_waits(caplog: pytest.LogCaptureFixture) -> None:
-    time, until = 0.0, 0.0
-
-    async def sleep(seconds: float) -> None:
-        nonlocal time
-        time += seconds
-        await no_pause(seconds)
-
-    async def work() -> None:
-        if time < until:
-            raise REFUSED
-
-    patience = LedgerPatience(sleep)
-    await patience("work", work, Stop())
-    until = HOUR
-    await patience("work", work, Stop())
-    said = [record.getMessage() for record in caplog.records]
-    assert "the ledger answers again" in said.pop()
-    assert all(str(REFUSED) in one for one in said)
-    assert 25 <= len(said) <= 61
 
 
 async def test_message_whose_workers_die_becomes_a_dead_letter_with_a_reason() -> None:

@@ -89,6 +89,7 @@ def test_listed_object_has_an_outcome_or_is_to_be_read() -> None:
         ref = replace(REF, last_modified=f"2026-{day}")
         row(f"written on {day}", verified(ref, VerifyOutcome.IN_FLIGHT if young else NEW), ref=ref)
         row(f"known, written on {day}", wanted(MATCH, OLD, LEDGERS), VERSION, ref=ref)
+    row("young and proven by a manifest", proven, ref=replace(REF, last_modified=YOUNG), **expects)
     two = version("null", sha256=FRESH, md5=replace(KNOWN, recorded_at="2026-01-15"))
     row("looked at longest ago", wanted(MATCH, "2026-01-15", LEDGERS, ("md5", "ledger")), two)
     row("last look", wanted(MATCH, "2026-02-02", LEDGERS), version("null", sha256=FRESH))

@@ -140,13 +140,6 @@ def test_no_object_grows_older_than_the_limit_or_the_schedule_says_by_how_much(
             assert found.late == 0
 
 
-def test_weekly_runs_within_a_limit_and_without_every_say_by_how_much_they_are_late() -> None:
-    late = simulate(due_of(28 * DAY, None, DAY), list(weekly()))
-    assert late.oldest == 28 * DAYS + timedelta(seconds=late.late)
-    assert 0 < late.late <= 7 * DAY
-    assert simulate(due_of(28 * DAY, None, 7 * DAY), list(weekly())).late == 0
-
-
 def test_no_night_has_them_all_though_all_were_recorded_in_one() -> None:
     for limit, every in ((13, 1), (28, 7), (10, 3)):
         runs = [START + every * night * DAYS for night in range(3 * limit // every)]
@@ -165,15 +158,6 @@ def test_share_reads_each_object_once_in_its_period() -> None:
         )
         assert sum(found.read[night] for night in range(nights, 2 * nights)) == 1000, percent
         assert spread(Counter({night: found.read[nights + night] for night in range(nights)}), nights) < 0.4, percent
-
-
-def test_versions_of_a_key_have_turns_of_their_own() -> None:
-    due = due_of(None, 1.0, DAY)
-    first = [
-        next(n for n in range(1, 101) if due.due("key", version, written(START), START + n * DAYS))
-        for version in (None, *map(str, range(9)))
-    ]
-    assert len(set(first)) > 5
 
 
 def test_time_that_is_none_is_no_look_at_the_object() -> None:

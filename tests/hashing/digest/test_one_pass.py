@@ -444,18 +444,6 @@ async def test_without_awscrt_crc64nvme_is_not_compared_and_a_request_for_it_is_
         digesting._crc64nvme.cache_clear()
 
 
-async def test_checksum_that_the_checkpoint_does_not_carry_is_not_compared(
-    monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
-) -> None:
-    engine = Generated(BIG, stored={CRC: await crc_of(Generated(BIG))})
-    monkeypatch.setattr(onepass, "has_crc64nvme", lambda: False)  # the first machine lacks awscrt
-    first = await paused(engine, threads)
-    monkeypatch.undo()
-    options = HashOptions(bucket="bucket", executor=threads, stop=lambda: False)
-    result = await hash_object(engine, engine.task, ["sha256"], options, checkpoint=first.checkpoint)
-    hashed(result, engine, "sha256")
-
-
 # Several streams.
 
 
