@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.config.settings import Settings
+from auditor.hashing.limits import MIB
 from auditor.hashing.run import BATCH, HashRun, HashRunSummary
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -20,9 +22,9 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import error
+from tests.support.servers.stub_faults import Fault, error, latency
 from tests.support.servers.world import StubObject
-from tests.support.verification import Bench
+from tests.support.verification import Bench, entry
 
 accepting = partial(ExceptionEntry, owner="me", until="2999-12-31")
 
@@ -93,6 +95,21 @@ async def test_versions_of_a_begun_key_are_hashed_to_the_last(stub: StubServer, 
     stop_at_the_first_read(stub, stop)
     summary = await hash_all(stub, ledger, stop, versions=True)
     assert (summary.hashing.hashed_now, summary.complete) == (BATCH + 7, False)
+
+
+async def test_streams_of_one_object_have_connections_beyond_the_runs_concurrency(
+    stub: StubServer, ledger: Ledger
+) -> None:
+    stub.put(BUCKET, "large", None, size=16 * MIB)
+    at_once: list[int] = []
+
+    def watch(operation: str, key: str, nth: int) -> Fault | None:
+        at_once.append(stub.in_flight)
+        return latency(0.5) if operation == "GetObject" else None  # or a range is read before the next is asked for
+
+    stub.faults = [watch]
+    summary = await hash_all(stub, ledger, streams=4, engine="direct", concurrency=1)
+    assert (summary.hashing.hashed_now, max(at_once) > 1) == (1, True)
 
 
 class TestPromisedChecksum:
@@ -217,6 +234,19 @@ class TestNotHashed:
         stub.faults = [lambda operation, key, nth: error(404, "NoSuchKey") if operation == "GetObject" else None]
         summary = await hash_all(stub, ledger)
         assert (summary.failed, reasons(summary), summary.exit_code) == (1, {"Vanished": 1}, 4)
+
+    async def test_digest_that_contradicts_the_ledger_stays_out_and_its_neighbours_are_hashed(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        item = stub.put(BUCKET, "key", b"data")
+        stub.put(BUCKET, "sound", b"data")
+        wrong = replace(entry(item), digests={"sha256": "0" * 64})
+        await ledger.record(wrong)
+        summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"))
+        assert (reasons(summary), summary.hashing.hashed_now) == ({"DigestConflict": 1}, 1)
+        subject = await ledger.subject(BUCKET, "key")
+        assert subject is not None
+        assert {name: known.digest for name, known in subject.versions[0].digests.items()} == wrong.digests
 
     async def test_digest_that_contradicts_s3s_checksum_is_accepted_by_nobody(
         self, stub: StubServer, ledger: Ledger

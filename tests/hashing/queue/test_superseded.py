@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.pool import EnginePool
+from tests.hashing.queue.test_notification import plain
+from tests.hashing.queue.test_notification import record as notified
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
 
 
@@ -45,20 +46,7 @@ def processor(queue: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
 
 
 def record(event: str, sequencer: str, data: bytes = b"newest", **more: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"key": "key", "sequencer": sequencer, **more}
-    if event.startswith("ObjectCreated"):
-        entry |= {"size": len(data), "eTag": etag_of(data)}
-    return {
-        "eventVersion": "2.1",
-        "eventSource": "aws:s3",
-        "eventTime": "2026-01-02T03:04:05.000Z",
-        "eventName": event,
-        "s3": {"bucket": {"name": "bucket"}, "object": entry},
-    }
-
-
-def body(*records: dict[str, Any]) -> str:
-    return json.dumps({"Records": records})
+    return notified(event=event, sequencer=sequencer, size=len(data), eTag=etag_of(data), **more)
 
 
 OLDEST = record("ObjectCreated:Put", "0055AED6DCD90281E3", b"oldest")
@@ -71,7 +59,7 @@ async def test_events_in_each_order_leave_the_newest_objects_digest(
     processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store, order: tuple[dict[str, Any], ...]
 ) -> None:
     for one in order:
-        await processor.process(queue.put(body(one)))
+        await processor.process(queue.put(plain(one)))
     subject = await ledger.subject("bucket", "key")
     assert subject is not None
     assert [version.etag for version in subject.versions] == [etag_of(b"newest")]
@@ -81,9 +69,9 @@ async def test_events_in_each_order_leave_the_newest_objects_digest(
 
 
 async def test_older_version_is_hashed_all_the_same(processor: Processor, queue: MemoryQueue, ledger: Ledger) -> None:
-    await processor.process(queue.put(body(record("ObjectCreated:Put", "0055AED6DCD90281E5", versionId="2"))))
+    await processor.process(queue.put(plain(record("ObjectCreated:Put", "0055AED6DCD90281E5", versionId="2"))))
     older = record("ObjectCreated:Put", "0055AED6DCD90281E4", versionId="1")
-    done = await processor.process(queue.put(body(older)))
+    done = await processor.process(queue.put(plain(older)))
     assert done.counts == Counts(messages=1, hashed=1)
     ref = ObjectRef("key", etag_of(b"newest"), len(b"newest"), "", "1")
     assert (await ledger.known("bucket", [ref], ["sha256"]))[0].keys() == {"sha256"}
@@ -93,12 +81,12 @@ async def test_object_sent_again_is_given_up_when_its_newer_one_has_come(
     processor: Processor, queue: MemoryQueue, store: Store
 ) -> None:
     store.failures["key"] = [CallFailed("GetObject", "AccessDenied", 403)] * 3
-    done = await processor.process(queue.put(body(OLDEST)))
+    done = await processor.process(queue.put(plain(OLDEST)))
     assert done.counts == Counts(messages=1, resent=1)
     (again,) = queue.sent
     assert decode(again.body).tasks[0].sequencer == "0055AED6DCD90281E3"
     store.failures.clear()
-    await processor.process(queue.put(body(NEWEST)))
+    await processor.process(queue.put(plain(NEWEST)))
     store.reads.clear()
     done = await processor.process(queue.put(again.body))
     assert (done.counts, store.reads) == (Counts(messages=1, superseded=1), [])
@@ -107,6 +95,6 @@ async def test_object_sent_again_is_given_up_when_its_newer_one_has_come(
 async def test_several_events_of_one_key_in_one_message_read_it_once(
     processor: Processor, queue: MemoryQueue, store: Store
 ) -> None:
-    done = await processor.process(queue.put(body(NEWEST, OLDEST, MIDDLE)))
+    done = await processor.process(queue.put(plain(NEWEST, OLDEST, MIDDLE)))
     assert done.counts == Counts(messages=1, hashed=1, superseded=2)
     assert store.reads == ["key"]

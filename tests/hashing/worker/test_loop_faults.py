@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,10 +22,9 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
-from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
-from tests.conformance.memory import MemoryBody
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import MemoryQueue, no_pause
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import CUT, RESET, SLOW_DOWN, Fault, random_faults
@@ -153,12 +152,11 @@ async def test_object_that_is_changed_in_mid_read_is_never_recorded(bench: Bench
     settled(bench)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.7])
-async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench, share: float) -> None:
+async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench) -> None:
     """Each refusal ends a worker: the next one finds all on the queue or in the ledger."""
 
     def hook(name: str) -> None:
-        if bench.chance.random() < share:
+        if bench.chance.random() < 0.4:
             raise LedgerError("the ledger refuses us (ProvisionedThroughputExceededException)")
 
     tasks = bench.objects()
@@ -171,39 +169,8 @@ async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench, share:
             await bench.work(throttled)
         except LedgerError:
             ends += 1
-            # About 330 at 0.7, but a large object needs several lucky calls in a row: that may last 500 and more.
-            assert ends < 10_000
+            assert ends < 1000
         bench.queue.time += 900
     assert ends > 0
     assert await bench.recorded() == bench.expected
     settled(bench)
-
-
-class Cut(Store):
-    """A bucket whose answers end early. cuts: after how many bytes, one for each coming read; then none."""
-
-    cuts: list[int]
-
-    @asynccontextmanager
-    async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
-        async with super()._get(key, etag, span) as body:
-            if isinstance(body, MemoryBody) and self.cuts and self.cuts[0] < len(body.data):
-                body.breaks_at = self.cuts.pop(0)
-            yield body
-
-
-@pytest.mark.parametrize("size", [1, 10_000, 300_000, 2_000_003])
-async def test_body_that_is_cut_at_every_kind_of_point(bench: Bench, size: int) -> None:
-    buffer, queue = SETTINGS.buffer_size, bench.queue
-    points = [0, 1, 63, 64, 65, 4095, buffer - 1, buffer, buffer + 1, size - 1]
-    for seed in range(3):
-        chance = random.Random(seed)
-        data = chance.randbytes(size)
-        store = Cut({"key": data})
-        store.cuts = [point for point in chance.sample(points, k=4) if point < size]
-        engines = EnginePool(Buckets(bucket=store))
-        processor = Processor(queue, queue.dead_letters, bench.ledger, engines, SETTINGS, sleep=no_pause)
-        done = await processor.process(queue.put(message_of(store, "key")))
-        assert done.counts == Counts(messages=1, hashed=1), seed
-        (found,) = await bench.ledger.known("bucket", [ObjectRef("key", etag_of(data), size, "")], ["sha256"])
-        assert found == {"sha256": hashlib.sha256(data).hexdigest()}, seed
