@@ -82,23 +82,6 @@ async def test_hundred_planted_changes_are_named_each_in_its_class(stub: StubSer
     assert changes["classes"] == counted
 
 
-async def test_since_is_carried_from_run_to_run(stub: StubServer, tmp_path: Path) -> None:
-    first, second = await two_nights(stub, tmp_path, engine="direct")
-    old = {line["key"]: line["since"] for line in first.objects}
-    since = {line["key"]: line["since"] for line in second.objects}
-    began = {line["since"] for line in second.objects if line["key"].startswith("new/")}
-    assert len(began) == 1
-    for prefix in ("open", "improved", "left", "unread", "dark"):
-        assert since[f"{prefix}/001"] == old[f"{prefix}/001"] is not None
-    for prefix in ("new", "uploaded", "worsened", "decided"):
-        assert {since[f"{prefix}/001"]} == began
-    assert since["quiet/001"] is None
-    assert since["resolved/001"] is None
-    kept = {line["key"]: line["since"] for line in second.findings}
-    assert kept["open/001"] == old["open/001"]
-    assert {kept["new/001"]} == began
-
-
 async def test_resumed_run_counts_the_same_changes(stub: StubServer, tmp_path: Path) -> None:
     out, calls = tmp_path / "runs", 90
     first, _ = await two_nights(stub, tmp_path / "whole", engine="direct")

@@ -17,7 +17,7 @@ from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
-from auditor.reports.estimate import Estimate, KeptEstimate, estimate_text, summed
+from auditor.reports.estimate import Estimate
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -168,17 +168,6 @@ async def test_what_a_night_keeps_costs_no_call(stub: StubServer, bucket: StubBu
         totals.add((found.kept.acl, found.kept.head))
     assert len(totals) > 1
     assert max(acl for acl, _ in totals) > 20
-
-
-async def test_nothing_is_kept_without_a_run(stub: StubServer, bucket: StubBucket) -> None:
-    bucket.put("k", b"x")
-    keep = resolve([Layer({"keep": {"acl": "4d"}}, str)]).keep
-    found = await estimate(stub, keep=keep)
-    assert (found.calls.acl, found.calls.head, found.kept) == (1, 1, KeptEstimate())
-    both = summed([found, found, await estimate(stub)])
-    assert both.kept == KeptEstimate()
-    assert "0 ACL, 0 HEAD of the last run, which cost no call" in estimate_text(found, 200)
-    assert "of the last run" not in estimate_text(await estimate(stub), 200)
 
 
 async def test_a_stop_ends_with_what_was_counted(stub: StubServer) -> None:

@@ -187,14 +187,6 @@ async def test_objects_count_as_queued_once_the_queue_has_them(opened: Open) -> 
     assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (0, 5)
 
 
-async def test_without_a_ledger_nothing_is_said_of_digests(opened: Open) -> None:
-    bench = opened()
-    await bench.recorder.record([item("a"), Gathered(Listed("b", None, 1), None)])
-    await bench.recorder.send_rest()
-    assert sum(bench.tally.hashing.values()) == 0
-    assert [line["hashed"] for line in bench.lines("objects")] == [None]
-
-
 async def test_accepted_and_other_undecided_objects_have_lines(opened: Open) -> None:
     everyone = (
         '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",'
@@ -231,13 +223,6 @@ async def test_versions_of_a_key_stay_together(opened: Open) -> None:
         await bench.recorder.record([Gathered(Listed(key, ref), Evidence(ref, OWN, HEAD))])
     assert bench.folder.position == "a"
     assert [line["version_id"] for line in run_lines(RunReader(bench.store, "audited", RUN), "objects")] == ["2", "1"]
-
-
-async def test_lines_are_written_to_disk_when_the_folder_asks_for_it(opened: Open) -> None:
-    bench = opened(part_lines=2)
-    await bench.recorder.record([item(key) for key in "abc"])
-    assert bench.flushed == 1
-    assert [line["key"] for line in run_lines(RunReader(bench.store, "audited", RUN), "objects")] == ["a", "b"]
 
 
 async def test_calls_of_earlier_hops_count_too(opened: Open) -> None:

@@ -43,7 +43,7 @@ def samples(stub: StubServer) -> StubBucket:
 
 
 @pytest.fixture
-def versions(stub: StubServer, bucket: StubBucket) -> StubBucket:
+def every_version(stub: StubServer, bucket: StubBucket) -> StubBucket:
     """The stub's bucket with versions of every kind, a null version, and delete markers."""
     bucket.put("before versioning", b"null")
     bucket.versioning = "Enabled"
@@ -116,9 +116,9 @@ OTHERS: Final = ["aioboto3", pytest.param("boto3", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("other", OTHERS)
 async def test_engines_write_equal_lines(
-    stub: StubServer, samples: StubBucket, versions: StubBucket, tmp_path: Path, other: str
+    stub: StubServer, samples: StubBucket, every_version: StubBucket, tmp_path: Path, other: str
 ) -> None:
-    both: list[tuple[StubBucket, dict[str, Any]]] = [(samples, {}), (versions, {"versions": True})]
+    both: list[tuple[StubBucket, dict[str, Any]]] = [(samples, {}), (every_version, {"versions": True})]
     for made, settings in both:
         stub.world.buckets[BUCKET] = made
         mine = await audit(stub, tmp_path, engine="direct", part_lines=10, **settings)
@@ -146,7 +146,7 @@ async def test_prefix_and_key_range(stub: StubServer, samples: StubBucket, tmp_p
 
 
 async def test_every_version_has_an_outcome_and_markers_are_counted(
-    stub: StubServer, versions: StubBucket, tmp_path: Path
+    stub: StubServer, every_version: StubBucket, tmp_path: Path
 ) -> None:
     result = await audit(stub, tmp_path)
     assert result.coverage["delete_markers"] == 0
@@ -182,7 +182,7 @@ async def test_thirty_percent_of_the_calls_fail_and_nothing_is_lost(
         assert loud.summary["calls"]["throttled"] > 0
 
 
-async def test_versions_under_faults(stub: StubServer, versions: StubBucket, tmp_path: Path) -> None:
+async def test_versions_under_faults(stub: StubServer, every_version: StubBucket, tmp_path: Path) -> None:
     quiet = await audit(stub, tmp_path, versions=True)
     stub.faults = [random_faults(0.3, seed=3)]
     loud = await audit(stub, tmp_path, versions=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,29 +45,6 @@ async def test_a_resumed_run_has_the_same_rollups(stub: StubServer, bucket: Stub
         hops += 1
     assert hops > 2
     assert groups_of(result) == whole
-
-
-async def test_the_page_has_the_nights_of_the_runs_before(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    stub.put(BUCKET, "open", b"data", acl="public-read")
-    first = await audit(stub, tmp_path)
-    assert "night by night" not in (first.folder / "report.html").read_text()
-    file = first.folder / "rollups.json"
-    value = json.loads(file.read_text())
-    (night,) = value["nights"]
-    value["nights"] = [night | {"day": "2026-01-01"}]
-    file.write_text(json.dumps(value))
-    first = await audit(stub, tmp_path)  # its nights are of years before, but for the last run's
-    days = json.loads((first.folder / "rollups.json").read_text())["nights"]
-    assert [one["run"] for one in days] == [first.summary["run"]]
-    before = days[0] | {"day": str(date.fromisoformat(days[0]["day"]) - timedelta(3))}
-    (first.folder / "rollups.json").write_text(json.dumps(value | {"nights": [before, *days]}))
-    stub.put(BUCKET, "also", b"data", acl="public-read")
-    last = await audit(stub, tmp_path)
-    nights = json.loads((last.folder / "rollups.json").read_text())["nights"]
-    assert [one["listed"] for one in nights] == [1, None, None, 2]
-    page = (last.folder / "report.html").read_text()
-    assert "night by night" in page
-    assert "No complete run on 2 days" in page
 
 
 def closed(answer: auditor.WhatIf) -> int:

@@ -75,13 +75,3 @@ async def test_a_setting_that_was_not_read_then_ends_no_run(
     file = RunReader(divided.places.store, opened.name, summary.run).bucket
     assert file is not None
     assert file.facts.public_access_block == Unread("GetPublicAccessBlock", "AccessDenied")
-
-
-async def test_a_run_of_which_all_ranges_have_ended_is_summed_up(
-    stub: StubServer, opened: StubBucket, tmp_path: Path
-) -> None:
-    divided = Divided(stub, tmp_path, only=("O02",))
-    await killed_after(divided, RANGES)
-    opened.public_access_block = None
-    await divided.begin(RANGES, divided.run_id)
-    assert (await divided.combine()).complete

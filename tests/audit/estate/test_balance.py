@@ -145,12 +145,3 @@ def test_bucket_that_two_exclusions_name_uses_both() -> None:
         ("the pattern none-*", 0, "unused"),
     ]
     assert [one.excluded is None for one in choice.buckets] == [True, False]
-
-
-def test_restriction_to_regions_is_in_words() -> None:
-    restriction = Restriction(regions=("eu-west-1",), reason="r", owner="o", until="2099-01-01")
-    account = EstateAccount(id="1" * 12, restriction=restriction)
-    opened = [OpenedAccount(account=account, buckets=(ListedBucket("far", "us-east-1"), ListedBucket("unknown")))]
-    far, unknown = choose(opened, DAY, {}).buckets
-    assert far.excluded == "by the restriction to buckets in eu-west-1: r (o, until 2099-01-01)"
-    assert unknown.excluded is None

@@ -147,22 +147,6 @@ async def test_kept_facts_are_judged_by_the_present_rules_and_those_that_lack_ar
     assert night.summary["rules"]["M01"] == NUMBER
 
 
-async def test_rule_on_values_of_metadata_takes_a_call_unless_they_are_stored(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    rules = {"rules": {"M02": {"patterns": {"team": "y+"}}}, "only": ("M02",)}
-    nights = Nights(stub, tmp_path / "names", **rules, **settings(**MONTH))
-    await nights.night()
-    night = await nights.night()
-    assert asked(stub) == (0, NUMBER)
-    assert night.summary["rules"] == {"M02": NUMBER}
-    stored = Nights(stub, tmp_path / "values", keep_metadata=True, **rules, **settings(**MONTH))
-    await stored.night()
-    night = await stored.night()
-    assert asked(stub)[1] < NUMBER / 5
-    assert night.summary["rules"] == {"M02": NUMBER}
-
-
 async def test_values_are_asked_where_the_last_run_stored_names_only(
     stub: StubServer, filled: StubBucket, tmp_path: Path
 ) -> None:

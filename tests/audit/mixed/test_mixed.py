@@ -19,6 +19,7 @@ from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
 from auditor.model.object import ALL_USERS, Grant
 from auditor.model.reuse import HEAD, Keep
+from tests.audit.test_run import every_version as every_version
 from tests.support.audit_runs import Line, Result, audit, read_back, without
 from tests.support.inventory_reports import (
     ALL,
@@ -35,7 +36,7 @@ from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.nights import DAY, Nights, asked
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
-from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
+from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import OWNER, STRANGER, Odd, StubBucket
 
@@ -55,17 +56,8 @@ def samples(stub: StubServer) -> StubBucket:
 
 
 @pytest.fixture
-def versions(stub: StubServer, bucket: StubBucket) -> StubBucket:
-    """The stub's bucket with versions of every kind, a null version, and delete markers."""
-    bucket.put("before versioning", b"null")
-    bucket.versioning = "Enabled"
-    for number in range(90):
-        key = f"key {number % 30:02d}"
-        bucket.put(key, f"{number}".encode(), **SAMPLES[sample_kind(number)])
-        if number % 7 == 0:
-            bucket.delete(key)
-    bucket.delete("only a marker")
-    return allowed(bucket)
+def versions(every_version: StubBucket) -> StubBucket:
+    return allowed(every_version)
 
 
 def allowed(bucket: StubBucket) -> StubBucket:
