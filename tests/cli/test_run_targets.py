@@ -8,16 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from auditor.cli.progress import Show, Together
+from auditor.cli.progress import Show
 from auditor.cli.run_targets import combined, each_target
 from auditor.errors import BucketError, UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.reports.terminal import TargetResult, closing_table
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.rate import RateLimit
-from tests.support.samples.reports import sample_summary
 
 TARGETS = [Target(f"bucket-{number:02}") for number in range(60)]
 
@@ -101,45 +96,3 @@ async def test_a_bug_at_one_target_ends_the_others() -> None:
 )
 def test_one_exit_code(codes: list[int], code: int) -> None:
     assert combined(codes) == code
-
-
-async def test_progress_is_the_sum_of_the_targets() -> None:
-    together = Together(3)
-    async with together.show(lambda: Snapshot(what="a", objects=2, seconds=1.0)):
-        pass
-    async with together.show(lambda: Snapshot(what="b", objects=3, seconds=1.0)):
-        seen = together.snapshot()
-    assert (seen.what, seen.objects, seen.detail) == ("3 targets", 5, "1 ended, 1 running")
-
-
-async def test_callers_share_the_ceiling() -> None:
-    now, slept = 0.0, []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        slept.append(seconds)
-        now += seconds
-
-    ceiling = RateLimit(10.0, clock=lambda: now, sleep=sleep)
-    callers = [
-        Caller("b", rate=RateLimit(None), permits=ConcurrencyLimit(1), ceiling=ceiling, clock=lambda: now)
-        for _ in range(2)
-    ]
-
-    async def answer() -> None:
-        return None
-
-    for _ in range(10):
-        for caller in callers:
-            await caller.call("head", "HeadObject", answer)
-    assert 1.5 < sum(slept) < 2.5  # twenty calls at ten per second, by the clock of the test
-
-
-def test_the_table_fits_and_names_what_failed() -> None:
-    summary = sample_summary()
-    results = [TargetResult(Target("b" * 63, "p\x1b/"), summary, 3), TargetResult(Target("gone"), None, 1)]
-    head, first, second, sums = closing_table(results, 60).splitlines()
-    assert max(map(len, (head, first, second))) <= 65
-    assert first.isprintable()
-    assert second.split() == ["FAILED", "-", "-", "-", "s3://gone"]
-    assert sums.startswith("2 targets: 1 FAILED, 1 FINDINGS; ")

@@ -160,37 +160,37 @@ def test_no_secret_is_written_on_the_highest_level(tmp_path: Path, engine: str) 
     assert leaks == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"<SecretAccessKey>{SECRET}</SecretAccessKey>",
-        f'<SessionToken xmlns="a"><![CDATA[{TOKEN}]]></SessionToken>',
-        f"<SecretAccessKey>{SECRET.replace('+', '&#43;')}",
-        json.dumps({"SecretAccessKey": SECRET}).replace("/", "\\/"),
-        repr(json.dumps({"Token": TOKEN}).replace("/", "\\/").encode()),
-        f"ExternalId={MARKER}-x&Action=AssumeRole",
-        repr({"x-amz-sso_bearer_token": f"{MARKER}-bearer"}),
-        repr({"Authorization": f"Bearer {MARKER}-bearer"}),
-        f"x-aws-ec2-metadata-token: {MARKER}-instance",
-        f"WebIdentityToken={MARKER}.web.token",
-        repr({"aws_secret_access_key": SECRET, "accessToken": TOKEN, "clientSecret": SECRET, "refreshToken": TOKEN}),
-    ],
+TEXTS: Final = (
+    f"<SecretAccessKey>{SECRET}</SecretAccessKey>",
+    f'<SessionToken xmlns="a"><![CDATA[{TOKEN}]]></SessionToken>',
+    f"<SecretAccessKey>{SECRET.replace('+', '&#43;')}",
+    json.dumps({"SecretAccessKey": SECRET}).replace("/", "\\/"),
+    repr(json.dumps({"Token": TOKEN}).replace("/", "\\/").encode()),
+    f"ExternalId={MARKER}-x&Action=AssumeRole",
+    repr({"x-amz-sso_bearer_token": f"{MARKER}-bearer"}),
+    repr({"Authorization": f"Bearer {MARKER}-bearer"}),
+    f"x-aws-ec2-metadata-token: {MARKER}-instance",
+    f"WebIdentityToken={MARKER}.web.token",
+    repr({"aws_secret_access_key": SECRET, "accessToken": TOKEN, "clientSecret": SECRET, "refreshToken": TOKEN}),
 )
-def test_a_secret_that_stands_after_its_name_is_hidden(text: str) -> None:
-    found = clean(f"the answer: {text}")
-    assert MARKER not in found
-    assert "token" not in found.replace("Token", "").replace("_token", "").replace("-token", "")
-    assert "***" in found
+"""A secret after its name, as a log has it."""
 
 
-@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
-@pytest.mark.parametrize(
-    "name", ["botocore.parsers", "aiobotocore.parsers", "botocore.endpoint", "new.sdk", "botocore"]
-)
-def test_a_logger_of_requests_or_answers_is_silent(name: str, level: int) -> None:
-    assert not speaks_no_secret(logging.LogRecord(name, level, "", 0, "a body", (), None))
+def test_a_secret_that_stands_after_its_name_is_hidden() -> None:
+    for text in TEXTS:
+        found = clean(f"the answer: {text}")
+        assert MARKER not in found
+        assert "token" not in found.replace("Token", "").replace("_token", "").replace("-token", ""), text
+        assert "***" in found, text
 
 
-@pytest.mark.parametrize("name", ["auditor.s3.calls", "botocore.credentials", "urllib3.connectionpool"])
-def test_a_logger_of_steps_speaks(name: str) -> None:
-    assert speaks_no_secret(logging.LogRecord(name, logging.DEBUG, "", 0, "a step", (), None))
+def test_a_logger_of_requests_or_answers_is_silent() -> None:
+    quiet = ("botocore.parsers", "aiobotocore.parsers", "botocore.endpoint", "new.sdk", "botocore")
+    steps = ("auditor.s3.calls", "botocore.credentials", "urllib3.connectionpool")
+    for level in (logging.DEBUG, logging.INFO):
+        speaking = [
+            name
+            for name in (*quiet, *steps)
+            if speaks_no_secret(logging.LogRecord(name, level, "", 0, "a body", (), None))
+        ]
+        assert speaking == [*steps]

@@ -21,15 +21,20 @@ from tools.trial import main
 BUCKET = "secret-bucket"
 
 
-def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_by_the_connection_of_the_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.add(BUCKET)
-    report = tmp_path / "trial.json"
+    credentials, report = tmp_path / "credentials", tmp_path / "trial.json"
+    credentials.write_text("[mine]\naws_access_key_id=testing\naws_secret_access_key=fake\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
     with StrangersServer(world) as server:
         server.put(BUCKET, "secret-name/public", acl="public-read")
         server.put(BUCKET, "secret-name/private")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        assert main([f"s3://{BUCKET}", "--report", str(report), "--vantage", "198.51.100.7"]) == 0
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        flags = ["--profile", "mine", "--endpoint-url", server.url, "--region", "us-east-1"]
+        assert main([f"s3://{BUCKET}", "--report", str(report), "--vantage", "198.51.100.7", *flags]) == 0
         assert {call.operation for call in server.asked} == {"HeadObject", "GetObjectAcl"}
     text = report.read_text()
     found = json.loads(text)
@@ -41,41 +46,18 @@ def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(word in text for word in (BUCKET, "secret-name", OWNER, ACCOUNT, str(tmp_path)))
 
 
-def test_a_bucket_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with StrangersServer(World()) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
-    assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
-    assert not (tmp_path / "trial.json").exists()
-
-
-def test_each_command_has_the_connection_of_the_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    world.add(BUCKET)
-    credentials, report = tmp_path / "credentials", tmp_path / "trial.json"
-    credentials.write_text("[mine]\naws_access_key_id=testing\naws_secret_access_key=fake\n")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    with StrangersServer(world) as server:
-        server.put(BUCKET, "private")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        flags = ["--profile", "mine", "--endpoint-url", server.url, "--region", "us-east-1"]
-        assert main([f"s3://{BUCKET}", "--report", str(report), *flags]) == 0
-    assert json.loads(report.read_text())["probe"]["agreed"] == 1
-
-
-def test_a_report_that_cannot_be_written_is_refused_first(
+def test_a_trial_without_a_report_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with StrangersServer(World()) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
         with pytest.raises(SystemExit):
-            main([f"s3://{BUCKET}", "--report", str(tmp_path / "none" / "trial.json")])
+            main(["s3://not-there", "--report", str(tmp_path / "none" / "trial.json")])
         assert server.requests == []
-    assert "there is no folder" in capfd.readouterr().err
+        assert "there is no folder" in capfd.readouterr().err
+        assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
+    assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
+    assert not (tmp_path / "trial.json").exists()
 
 
 def test_a_prefix_is_one_word_to_the_shell() -> None:

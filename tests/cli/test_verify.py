@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
+from auditor.ledger.base import Event
+from tests.cli.conftest import Run
 from tests.support.caught_signals import catches
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
@@ -40,113 +41,91 @@ def verify(stub: StubServer, folder: Path, *arguments: str) -> subprocess.Popen[
     )
 
 
-async def fill(stub: StubServer, folder: Path, *keys: str) -> None:
+@pytest.fixture
+def bench(run: Run, stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `auditor verify` in this process."""
+    monkeypatch.setenv("AUDITOR_ENDPOINT_URL", stub.url)
+    monkeypatch.setenv("AUDITOR_LEDGER", "sqlite:digests.db")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        target = () if arguments and arguments[0].startswith("s3://") else (f"s3://{BUCKET}",)
+        return run("verify", *target, *arguments)
+
+    return call
+
+
+def fill(stub: StubServer, folder: Path, *keys: str) -> None:
+    async def record() -> None:
+        async with make_bench(stub, folder) as bench:
+            await bench.recorded(*(bench.put(key, key.encode()) for key in keys))
+
+    asyncio.run(record())
+
+
+async def noted(stub: StubServer, folder: Path, key: str) -> list[Event]:
     async with make_bench(stub, folder) as bench:
-        await bench.recorded(*(bench.put(key, key.encode()) for key in keys))
+        return await bench.noted(key)
 
 
-async def until_read(stub: StubServer, count: int) -> None:
-    """The number of objects that were read."""
-    async with asyncio.timeout(30):
-        while stub.count("GetObject") < count:  # noqa: ASYNC110 - the server counts in a thread of its own
-            await asyncio.sleep(0.02)
+def until_read(stub: StubServer, count: int) -> None:
+    """Wait until so many objects were read."""
+    until = time.monotonic() + 30
+    while stub.count("GetObject") < count and time.monotonic() < until:
+        time.sleep(0.02)
 
 
-async def test_report_and_summary_go_to_different_streams(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "a\nb", "flipped", "gone")
-    stub.world.buckets[BUCKET].objects.versions("flipped")[0].body = b"flopped"
-    stub.world.buckets[BUCKET].objects.remove("gone")
-    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "-") as child:
-        out, err = child.communicate(timeout=60)
-    assert (child.returncode, out) == (3, "= a\\nb\n* flipped\n- gone\n")
-    assert "1  MISMATCH" in err
-    assert "1  MISSING" in err
-
-
-async def test_table_names_the_damaged_and_gone(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "a\nb", "z", *(f"gone-{number:02}" for number in range(11)))
-    for key in ("a\nb", "z"):
-        stub.world.buckets[BUCKET].objects.versions(key)[0].body = b"flopped"
+def test_table_and_combined_report_name_the_damaged_and_gone(bench: Run, stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, tmp_path, "a\nb", "z", *(f"gone-{number:02}" for number in range(11)))
+    for key, body in (("a\nb", b"a b"), ("z", b"y")):
+        stub.world.buckets[BUCKET].objects.versions(key)[0].body = body
     for number in range(11):
         stub.world.buckets[BUCKET].objects.remove(f"gone-{number:02}")
-    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "lines.txt") as child:
-        out, _ = child.communicate(timeout=60)
-    assert child.returncode == 3
+    code, out, _ = bench("--combined", "lines.txt")
     named = ["* a\\nb", "* z", *(f"- gone-{number:02}" for number in range(8)), "and 3 more: see the report"]
+    assert code == 3
     assert [line.strip() for line in out.splitlines()[-11:]] == named
-    assert len((tmp_path / "lines.txt").read_text().splitlines()) == 13
+    code, out, err = bench("--combined", "-")  # the summary goes to the other stream
+    assert (code, out) == (3, Path("lines.txt").read_text())
+    assert out.splitlines() == ["* a\\nb", *(f"- gone-{number:02}" for number in range(11)), "* z"]
+    assert "2  MISMATCH" in err
+    assert "11  MISSING" in err
+    (event, *_) = asyncio.run(noted(stub, tmp_path, "z"))
+    assert event.detail["found"] == hashlib.sha256(b"y").hexdigest()
 
 
-async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "key", "denied")
+def test_json_summary_and_files_of_a_verification(bench: Run, stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, tmp_path, "key", "denied")
+    code, out, _ = bench()
+    assert (code, "2  match" in out) == (0, True)
     stub.world.buckets[BUCKET].objects.versions("denied")[0].deny = {"get"}
-    arguments = (f"s3://{BUCKET}", "--combined", "lines.txt", "--format", "json", "--out", "reports")
-    with verify(stub, tmp_path, *arguments) as child:
-        out, _ = child.communicate(timeout=60)
-    assert child.returncode == 4
+    code, out, _ = bench("--combined", "lines.txt", "--format", "json", "--out", "reports")
     summary = json.loads(out)
-    assert summary["outcomes"] == {
-        "match": 1,
-        "mismatch": 0,
-        "changed": 0,
-        "missing": 0,
-        "lost": 0,
-        "deleted": 0,
-        "retired": 0,
-        "acknowledged": 0,
-        "new": 0,
-        "unreadable": 1,
-        "ledger_fault": 0,
-        "archived": 0,
-        "in_flight": 0,
-        "not_due": 0,
-        "left_for_cost": 0,
-    }
-    assert (tmp_path / "lines.txt").read_text() == "! denied\n= key\n"
-    folder = tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "combined-00000-00000.jsonl.gz",
-        "report.html",
-        "summary.json",
-    ]
+    assert (code, Path("lines.txt").read_text()) == (4, "! denied\n= key\n")
+    assert {name: count for name, count in summary["outcomes"].items() if count} == {"match": 1, "unreadable": 1}
+    folder = Path("reports") / f"bucket={BUCKET}" / f"verify={summary['verify']}"
+    names = ["combined-00000-00000.jsonl.gz", "report.html", "summary.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
 
 
-async def test_table_says_that_nothing_was_compared_and_why(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "a/key")
+def test_table_says_why_nothing_was_compared_until_it_is_recorded(bench: Run, stub: StubServer, tmp_path: Path) -> None:
     stub.put(BUCKET, "b/key", b"data")
-    for prefix, why in {
-        "a/": None,
-        "b/": "the ledger knows none of these objects (1 new)",
-        "c/": "nothing is there: check the bucket and the prefix, or pass --allow-empty",
-    }.items():
-        with verify(stub, tmp_path, f"s3://{BUCKET}/{prefix}", "--grace", "0s") as child:
-            out, _ = child.communicate(timeout=60)
-        assert [line.split(";")[0] for line in out.splitlines() if line.startswith("HOLE")] == (
-            [f"HOLE: nothing was compared: {why}"] if why else []
-        )
-        assert child.returncode == (4 if why else 0)
+    code, out, _ = bench("--record", "--grace", "0s")  # makes the ledger
+    assert (code, "recorded as new evidence: 1 object" in out) == (0, True)
+    stub.put(BUCKET, "c/key", b"data")
+    code, out, _ = bench(f"s3://{BUCKET}/c/", "--grace", "0s")
+    assert (code, "HOLE: nothing was compared: the ledger knows none of these objects (1 new)" in out) == (4, True)
 
 
-async def test_clean_bucket_is_exit_0(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "key")
-    with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
-        out, _ = child.communicate(timeout=60)
-    assert child.returncode == 0
-    assert "1  match" in out
-
-
-async def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_noted(
-    stub: StubServer, tmp_path: Path
-) -> None:
-    keys = [f"k{number:02}" for number in range(40)]
-    await fill(stub, tmp_path, *keys)
+def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_noted(stub: StubServer, tmp_path: Path) -> None:
+    keys = [f"k{number:02}" for number in range(20)]
+    fill(stub, tmp_path, *keys)
 
     def slow(operation: str, key: str, nth: int) -> Fault | None:
         return latency(0.2) if operation == "GetObject" else None
 
     stub.faults = [slow]
     with verify(stub, tmp_path, f"s3://{BUCKET}", "--concurrency", "2", "--format", "json") as child:
-        await until_read(stub, 4)
+        until_read(stub, 4)
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     summary = json.loads(out)
@@ -155,20 +134,18 @@ async def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_not
     assert summary["resume"]["reason"] == "stopped by SIGINT"
     done = summary["outcomes"]["match"]
     assert 0 < done < len(keys)
-    async with make_bench(stub, tmp_path) as bench:
-        noted = [key for key in keys if await bench.noted(key)]
-    assert noted == keys[:done]
+    assert [key for key in keys if asyncio.run(noted(stub, tmp_path, key))] == keys[:done]
 
 
-async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "fast", "slow")
+def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, tmp_path, "fast", "slow")
 
     def slow(operation: str, key: str, nth: int) -> Fault | None:
         return latency(30) if operation == "GetObject" and key == "slow" else None
 
     stub.faults = [slow]
     with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
-        await until_read(stub, 2)
+        until_read(stub, 2)
         assert child.stderr is not None
         child.send_signal(signal.SIGINT)
         assert "finishing work in flight" in child.stderr.readline()
@@ -178,8 +155,7 @@ async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer,
         4,
         f"auditor: s3://{BUCKET}: stopped at once; the ledger, if it can be written, has the results so far\n",
     )
-    async with make_bench(stub, tmp_path) as bench:
-        assert [event.what for event in await bench.noted("fast")] == ["verified"]
+    assert [event.what for event in asyncio.run(noted(stub, tmp_path, "fast"))] == ["verified"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
@@ -206,78 +182,19 @@ def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, 
     assert (child.returncode, err) == (4, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--ledger", "sqlite:x", "--max-age", "90"], "--max-age"),
-        (["--ledger", "sqlite:x", "--percent", "0"], "--percent"),
-        (["--ledger", "sqlite:x", "--algorithm", "crc99"], "--algorithm"),
-        (["--ledger", "sqlite:x", "--fail-on", "high"], "--fail-on is 'high': give some of mismatch, missing, lost,"),
-        (["--ledger", "sqlite:x", "--combined", "-", "--format", "json"], "--combined"),
-        ([], "give sqlite:PATH or dynamodb:TABLE with it, set AUDITOR_LEDGER"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(
-    arguments: list[str], named: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["verify", "s3://bucket", *arguments]) == 2
-    _, err = capfd.readouterr()
-    assert named in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("place", ["/dev/full", ".", "nowhere/lines", ""])
-async def test_report_that_cannot_be_written_is_named(place: str, stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "key")
-    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", place) as child:
-        _, err = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert f"auditor: --combined {place!r} cannot be written (" in err.splitlines()[-1]
-
-
-async def test_ledger_is_not_written_over_by_the_report(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "key")
-    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "./digests.db") as child:
-        out, err = child.communicate(timeout=60)
-    assert (child.returncode, out) == (2, "")
+def test_report_that_cannot_be_written_is_named(bench: Run, stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, tmp_path, "key")
+    for place in ("/dev/full", ".", "nowhere/lines", ""):
+        code, _, err = bench("--combined", place)
+        assert (code, f"auditor: --combined {place!r} cannot be written (" in err.splitlines()[-1]) == (1, True), err
+    code, out, err = bench("--combined", "./digests.db")
+    assert (code, out) == (2, "")
     assert err == "auditor: --combined ./digests.db is the ledger itself: give another file\n"
-    async with make_bench(stub, tmp_path) as bench:
-        assert await bench.ledger.subject(BUCKET, "key") is not None
+    assert bench()[0] == 0
 
 
-@pytest.mark.parametrize("command", [("verify",), ("digests", "export"), ("ledger",)])
-def test_ledger_that_is_not_there_is_refused_and_not_made(
-    command: tuple[str, ...], capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([*command, "s3://bucket/key", "--ledger", "sqlite:mistyped.db"]) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert "--ledger 'sqlite:mistyped.db' does not exist" in err
-    assert not list(tmp_path.iterdir())
-
-
-async def test_first_verification_that_records_makes_the_ledger(stub: StubServer, tmp_path: Path) -> None:
-    stub.put(BUCKET, "key", b"data")
-    with verify(stub, tmp_path, f"s3://{BUCKET}", "--record") as child:
-        out, _ = child.communicate(timeout=60)
-    assert child.returncode == 0
-    assert "recorded as new evidence: 1 object" in out
-
-
-async def test_digest_of_the_bytes_that_were_found_is_told(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "key")
-    stub.world.buckets[BUCKET].objects.versions("key")[0].body = b"kex"
-    with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
-        child.communicate(timeout=60)
-    async with make_bench(stub, tmp_path) as bench:
-        (event,) = await bench.noted("key")
-    assert event.detail["found"] == hashlib.sha256(b"kex").hexdigest()
-
-
-async def test_progress_moves_on_a_terminal_while_one_object_is_read(stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path, "a", "bb", "gone")
+def test_progress_moves_on_a_terminal_while_one_object_is_read(stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, tmp_path, "a", "bb", "gone")
     stub.world.buckets[BUCKET].objects.remove("gone")
     stub.world.buckets[BUCKET].objects.versions("a")[0].body = b"z"
     held, flags = threading.Event(), ("--ledger", "sqlite:digests.db", "--endpoint-url", stub.url, "--grace", "0s")
