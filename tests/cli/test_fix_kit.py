@@ -11,7 +11,6 @@ import re
 import shlex
 import stat
 import subprocess
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
@@ -32,7 +31,6 @@ from auditor.runs.folder_place import open_run
 from auditor.verdict.change import MOST_BYTES
 from tests.hashing.batch.test_write_jobs import assert_botocore_takes
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.offline import offline
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import OWNER, STRANGER, Odd, StubBucket
 
@@ -173,7 +171,7 @@ def test_the_grants_become_a_policy_and_the_exposed_objects_private(
     assert kit["readiness"]["after_kit"] == {"state": "ready", "blocks": [], "unknown": []}
 
 
-def test_the_files_of_a_kit(write: Write, stub: StubServer) -> None:
+def test_the_files_of_a_kit_and_its_jobs_that_wait_for_their_owner(write: Write, stub: StubServer) -> None:
     stub.put("audited", "open", acl="public-read")
     stub.put("audited", "signed", acl="authenticated-read")
     kit = write()
@@ -183,31 +181,17 @@ def test_the_files_of_a_kit(write: Write, stub: StubServer) -> None:
     assert [path.name for path in Path().iterdir() if path.name.startswith(".")] == []
     assert json.loads(Path("kit/kit.json").read_text()) == kit
     assert json.loads(Path("kit/readiness.json").read_text()) == kit["readiness"]
-    snapshot = [
-        json.loads(line) for line in gzip.decompress(Path("kit/acl-snapshot.jsonl.gz").read_bytes()).splitlines()
-    ]
-    assert [(one["key"], one["owner"], len(one["grants"])) for one in snapshot] == [
-        ("open", OWNER, 2),
-        ("signed", OWNER, 2),
-    ]
-
-
-def test_each_job_is_a_request_that_waits_for_its_owner(write: Write, stub: StubServer) -> None:
-    stub.put("audited", "open", acl="public-read")
-    stub.put("audited", "signed", acl="authenticated-read")
-    kit = write()
+    lines = gzip.decompress(Path("kit/acl-snapshot.jsonl.gz").read_bytes()).splitlines()
+    snapshot = [(one["key"], one["owner"], len(one["grants"])) for one in map(json.loads, lines)]
+    assert snapshot == [("open", OWNER, 2), ("signed", OWNER, 2)]
     jobs = [*kit["jobs"], *kit["restore"]["jobs"]]
-    assert [(job["request"], job["objects"]) for job in jobs] == [
-        ("acl-job.json", 2),
-        ("restore-01.json", 1),
-        ("restore-02.json", 1),
-    ]
+    named = [("acl-job.json", 2), ("restore-01.json", 1), ("restore-02.json", 1)]
+    assert [(job["request"], job["objects"]) for job in jobs] == named
     tokens = set()
     for one in jobs:
         job = json.loads(Path("kit", one["request"]).read_text())
         assert_botocore_takes(job)
-        assert job["ConfirmationRequired"] is True
-        assert job["AccountId"] == "111122223333"
+        assert (job["ConfirmationRequired"], job["AccountId"]) == (True, "111122223333")
         data = Path("kit", one["manifest"]).read_bytes()
         assert job["Manifest"]["Location"]["ETag"] == hashlib.md5(data).hexdigest()
         assert job["Manifest"]["Location"]["ObjectArn"].endswith(f"/{one['manifest']}")
@@ -243,38 +227,39 @@ def test_public_on_purpose_stays_public(write: Write, predict: Predict, stub: St
     assert "\n```" not in text.partition("the public")[2].partition("\n")[0]
 
 
-def test_public_on_purpose_by_a_grant_that_no_policy_carries(write: Write, stub: StubServer) -> None:
-    stub.put("audited", "site/a", grants=(FULL, Grant(ALL_USERS, "WRITE_ACP")))
-    kit = write(config=SITE.format(kind='rule = "O01"'))
-    assert (kit["exposed_objects_kept"], kit["policy"]["written"]) == ({"intended": 1}, False)
-    assert kit["readiness"]["after_kit"]["blocks"] == [
-        "1 object is public on purpose by a grant that is not carried: without ACLs they are closed"
-    ]
-
-
 def test_a_party_that_only_an_exposed_object_names(write: Write, stub: StubServer) -> None:
     """Its access is not in the audience of the object, which names strangers alone."""
     stub.put("audited", "a", grants=(FULL, EVERYONE, TO_STRANGER))
     assert write()["readiness"]["now"]["blocks"] == ["1 object has grants that the present policy does not carry"]
 
 
-def test_an_acl_that_was_not_read_may_open_what_the_policy_opens(
-    write: Write, stub: StubServer, bucket: StubBucket
+def test_objects_that_something_else_opens_stay_open(
+    write: Write, predict: Predict, stub: StubServer, bucket: StubBucket
 ) -> None:
-    allow = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("*")}
-    bucket.policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
-    stub.put("audited", "hidden", acl="public-read", deny={"acl"})
-    stub.put("audited", "seen")
-    assert write(code=4)["exposed_objects_kept"] == {"unread": 1, "by-policy": 1}
-
-
-def test_signed_requests_on_purpose(write: Write, predict: Predict, stub: StubServer) -> None:
+    """A grant that no policy carries, a policy over an ACL that was not read, and signed requests on purpose."""
+    bucket.public_access_block = PublicAccessBlock(block_public_policy=True)
     stub.put("audited", "site/a", acl="authenticated-read")
     stub.put("audited", "b")
     kit = write(config=BY_VERDICT)
     (statement,) = statements()
     assert statement["Condition"] == {"StringNotEquals": {"aws:PrincipalType": "Anonymous"}}
+    assert "BlockPublicPolicy is on" in kit["remarks"][0]
     assert [moves(one) for one in predict(kit)] == [{}, {}]
+    Path("kit").rename("first")
+    stub.put("audited", "site/a", grants=(FULL, Grant(ALL_USERS, "WRITE_ACP")))
+    kit = write(config=SITE.format(kind='rule = "O01"'))
+    assert (kit["exposed_objects_kept"], kit["policy"]["written"]) == ({"intended": 1}, False)
+    assert kit["readiness"]["after_kit"]["blocks"] == [
+        "1 object is public on purpose by a grant that is not carried: without ACLs they are closed"
+    ]
+    Path("kit").rename("second")
+    allow = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("*")}
+    bucket.public_access_block = PublicAccessBlock()
+    bucket.policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    stub.put("audited", "site/a", acl="public-read", deny={"acl"})
+    kit = write(code=4)
+    assert (kit["exposed_objects_kept"], kit["jobs"]) == ({"unread": 1, "by-policy": 1}, [])
+    assert kit["readiness"]["after_kit"]["unknown"] == ["the ACL of 1 object was not read (AccessDenied)"]
 
 
 def test_a_hidden_grant_is_not_on_purpose(write: Write, stub: StubServer, bucket: StubBucket) -> None:
@@ -316,20 +301,6 @@ def test_an_old_policy_with_variables_keeps_its_version(write: Write, stub: Stub
     assert kit["readiness"]["after_kit"]["state"] == "not ready"
 
 
-def test_a_kit_that_was_put_already_adds_nothing(write: Write, stub: StubServer, bucket: StubBucket) -> None:
-    stub.put("audited", "a", grants=(FULL, TO_STRANGER))
-    write()
-    bucket.policy = Path("kit/policy.json").read_text()
-    Path("kit").rename("first")
-    kit = write()
-    assert (kit["policy"]["written"], kit["policy"]["reasons"]) == (
-        False,
-        ["no grant has to be carried into the bucket policy"],
-    )
-    assert not Path("kit/policy.json").exists()
-    assert kit["readiness"]["now"]["state"] == "ready"
-
-
 def test_names_that_no_policy_holds(write: Write, stub: StubServer) -> None:
     """A wildcard in a user's name would stand for other users."""
     stub.put("audited", "a", grants=(FULL, Grant("team*", "READ"), Grant(LOG_DELIVERY, "READ")))
@@ -356,24 +327,21 @@ def test_odd_keys(write: Write, predict: Predict, stub: StubServer) -> None:
 
 
 def test_grants_that_are_too_scattered(write: Write, stub: StubServer) -> None:
-    for number in range(800):
-        stub.put("audited", f"docs/{number:04}-{'x' * 20}", grants=(FULL, TO_STRANGER) if number % 2 else (FULL,))
+    for number in range(80):
+        stub.put("audited", f"docs/{number:04}-{'x' * 600}", grants=(FULL, TO_STRANGER) if number % 2 else (FULL,))
     kit = write("--only", "O08")
     policy = kit["policy"]
-    assert not policy["written"]
-    assert policy["bytes"] > MOST_BYTES
+    assert (policy["written"], policy["bytes"] > MOST_BYTES, Path("kit/policy.json").exists()) == (False, True, False)
     assert policy["reasons"] == [
-        f"the policy would need {policy['bytes']:,} bytes, and S3 takes 20,480: the grants are on 400 keys or prefixes",
-        "docs/: 400 of them",
+        f"the policy would need {policy['bytes']:,} bytes, and S3 takes 20,480: the grants are on 40 keys or prefixes",
+        "docs/: 40 of them",
     ]
-    assert not Path("kit/policy.json").exists()
     assert kit["readiness"]["after_kit"]["state"] == "not ready"
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_policy_is_equal_to_the_grants(write: Write, predict: Predict, stub: StubServer, seed: int) -> None:
+def test_the_policy_is_equal_to_the_grants(write: Write, predict: Predict, stub: StubServer) -> None:
     """Objects of every kind, scattered: with the policy nothing moves, and without ACLs only everyone loses access."""
-    draw = random.Random(seed)
+    draw = random.Random(0)
     parties = [f"{number:064x}" for number in range(3)]
     expected: Counter[str] = Counter()
     for key in {f"{draw.choice('abc')}/{draw.choice(('x', 'y/'))}{number % 20}": None for number in range(60)}:
@@ -457,14 +425,6 @@ def test_objects_of_others(write: Write, predict: Predict, stub: StubServer, buc
     assert [one["new_exposure"] for one in predict(kit)] == [0, 1]
 
 
-def test_exposed_by_the_policy_alone(write: Write, stub: StubServer, bucket: StubBucket) -> None:
-    site = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": resource("*")}
-    bucket.policy, bucket.policy_is_public = json.dumps({"Version": "2012-10-17", "Statement": [site]}), True
-    stub.put("audited", "a")
-    kit = write()
-    assert (kit["jobs"], kit["exposed_objects_kept"]) == ([], {"by-policy": 1})
-
-
 def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucket: StubBucket) -> None:
     stub.put("audited", "a")
     grants = (FULL, Grant(LOG_DELIVERY, "WRITE"), Grant(LOG_DELIVERY, "READ_ACP"), Grant(LOG_WRITER, "FULL_CONTROL"))
@@ -480,32 +440,21 @@ def test_what_the_bucket_acl_grants_blocks(write: Write, stub: StubServer, bucke
     assert "put-bucket-acl --cli-input-json file://bucket-acl-before.json" in Path("kit/README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
+def test_never_ready_without_a_fact(write: Write, stub: StubServer, bucket: StubBucket) -> None:
+    stub.put("audited", "a")
+    for call, words in (
         ("GetBucketAcl", "the bucket's ACL was not read (AccessDenied)"),
         ("GetBucketOwnershipControls", "Object Ownership was not read (AccessDenied)"),
         ("GetBucketPolicy", "the bucket policy was not read (AccessDenied)"),
         ("GetPublicAccessBlock", "the bucket's public access block was not read (AccessDenied)"),
         ("GetBucketVersioning", "it is not known whether the bucket keeps older versions (AccessDenied)"),
-    ],
-)
-def test_never_ready_without_a_fact(write: Write, stub: StubServer, bucket: StubBucket, call: str, words: str) -> None:
-    stub.put("audited", "a")
-    bucket.odd[call] = Odd.DENIED
-    kit = write(code=4)
-    assert words in kit["readiness"]["now"]["unknown"]
-    assert kit["readiness"]["now"]["state"] == "not known"
-    assert kit["readiness"]["after_kit"]["state"] in ("not known", "not ready")
-
-
-def test_an_acl_that_was_not_read(write: Write, stub: StubServer) -> None:
-    for key in ("a", "c"):
-        stub.put("audited", key, grants=(FULL, TO_STRANGER))
-    stub.put("audited", "b", deny=frozenset({"acl"}))
-    kit = write(code=4)
-    assert statements()[0]["Resource"] == resource("a", "c")
-    assert kit["readiness"]["after_kit"]["unknown"] == ["the ACL of 1 object was not read (AccessDenied)"]
+    ):
+        bucket.odd = {call: Odd.DENIED}
+        kit = write(code=4)
+        assert words in kit["readiness"]["now"]["unknown"]
+        assert kit["readiness"]["now"]["state"] == "not known"
+        assert kit["readiness"]["after_kit"]["state"] in ("not known", "not ready")
+        Path("kit").rename(call)
 
 
 def test_more_acls_than_jobs(write: Write, stub: StubServer) -> None:
@@ -538,55 +487,19 @@ def test_another_partition(audited: Run, stub: StubServer) -> None:
     assert "arn:aws-cn:s3:::audited/*" in Path("kit/job-role.json").read_text()
 
 
-def test_the_table(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_a_whole_command(audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]) -> None:
     stub.put("audited", "open", acl="public-read")
-    assert main(["fix-kit", audited(), "--out", "kit"]) == 0
+    run = Path(audited("--out", "a'b\\c \x1b[31m" + "long" * 30)).absolute()
+    assert main(["fix-kit", str(run), "--out", "kit"]) == 0
     out = capfd.readouterr().out
     assert "acl-job.json with acl-changes.csv: 1 object" in out
-    assert "--acls-off" in out
     assert "ACLs off, now     ready" in out
     assert max(len(line) for line in out.splitlines() if "auditor what-if" not in line) <= 100
-
-
-@pytest.mark.parametrize("place", ["with space/" + "long" * 30, "a'b\\c", "e\x1b[31m"])
-def test_the_commands_of_the_table_are_whole(
-    place: str, audited: Run, stub: StubServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stub.put("audited", "open", acl="public-read")
-    run = Path(audited("--out", place)).absolute()
-    assert main(["fix-kit", str(run), "--out", "kit"]) == 0
-    (command,) = re.findall(r"^Effect +(auditor .+)$", capfd.readouterr().out, re.MULTILINE)
+    (command,) = re.findall(r"^Effect +(auditor .+)$", out, re.MULTILINE)
     typed = subprocess.run(
         ["/bin/bash", "-c", f"auditor() {{ printf '%s\\0' \"$@\"; }}; {command}"], capture_output=True, check=True
     )
     assert typed.stdout.decode().split("\0")[:-1] == ["what-if", str(run), "--acls-off"]
-
-
-def test_no_call_is_sent(audited: Run, stub: StubServer) -> None:
-    """Without a network, and without a client that could send a call."""
-    stub.put("audited", "open", acl="public-read")
-    done = offline("fix-kit", Path(audited()).resolve(), "--out", Path("kit").resolve())
-    assert done.returncode == 0, done.stderr
-    assert Path("kit/acl-job.json").exists()
-
-
-def test_the_code_of_a_kit_knows_no_client() -> None:
-    kit = {name: module for name, module in sys.modules.items() if name.startswith("auditor.audit.kit.")}
-    assert len(kit) >= 7
-    for name, module in kit.items():
-        source = Path(str(module.__file__)).read_text()
-        for client in (
-            "auditor.s3",
-            "auditor.aws.s",
-            "auditor.aws.c",
-            "boto",
-            "aiohttp",
-            "http.client",
-            "socket",
-            "urllib",
-        ):
-            assert f"import {client}" not in source, name
-            assert f"from {client}" not in source, name
 
 
 def said(capfd: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
@@ -604,10 +517,10 @@ def test_wrong_places(audited: Run, stub: StubServer, capfd: pytest.CaptureFixtu
     Path("full/x").write_text("")
     Path("file").write_text("")
     Path("empty").mkdir()
-    assert "full exists and is not an empty directory" in said(capfd, 2, run, "--out", "full")
-    assert "file exists and is not an empty directory" in said(capfd, 2, run, "--out", "file")
-    assert "s3://b/kit cannot be a new directory" in said(capfd, 2, run, "--out", "s3://b/kit")
-    assert "cannot be a new directory" in said(capfd, 2, run, "--out", "/")
+    for place in ("full", "file"):
+        assert f"{place} exists and is not an empty directory" in said(capfd, 2, run, "--out", place)
+    for place in ("s3://b/kit", "/"):
+        assert f"{place} cannot be a new directory" in said(capfd, 2, run, "--out", place)
     assert "file in the way" in said(capfd, 1, run, "--out", "file/kit").replace("a file is", "file")
     assert main(["fix-kit", run, "--out", "empty"]) == 0
     assert Path("empty/README.md").exists()
@@ -616,7 +529,7 @@ def test_wrong_places(audited: Run, stub: StubServer, capfd: pytest.CaptureFixtu
 def test_runs_without_the_facts(
     audited: Run, stub: StubServer, bucket: StubBucket, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for number in range(1500):
+    for number in range(200):
         stub.put("audited", f"{number:04}")
     assert "is not complete: a kit would lack" in said(
         capfd, 2, audited("--max-calls", "100", "--only", "O02"), "--out", "kit"
@@ -633,19 +546,12 @@ def test_runs_without_the_facts(
 def test_a_stop_leaves_nothing(audited: Run, stub: StubServer) -> None:
     for number in range(1100):
         stub.put("audited", f"{number:04}")
-    with open_run(audited("--only", "O02")) as run:
-        work = FixKit(run, "kit", stopped=lambda: True)
-        with pytest.raises(RunStopped, match="nothing is written"):
-            work.write()
-        assert (work.snapshot().objects, work.snapshot().expected) == (1024, 1100)
+    with (
+        open_run(audited("--only", "O02")) as run,
+        pytest.raises(RunStopped, match="nothing is written"),
+    ):
+        FixKit(run, "kit", stopped=lambda: True).write()
     assert [path.name for path in Path().iterdir() if "kit" in path.name] == []
-
-
-def test_a_block_that_refuses_the_policy(write: Write, stub: StubServer, bucket: StubBucket) -> None:
-    bucket.public_access_block = PublicAccessBlock(block_public_policy=True)
-    stub.put("audited", "site/a", acl="public-read")
-    kit = write(config=BY_VERDICT)
-    assert "BlockPublicPolicy is on" in kit["remarks"][0]
 
 
 KEY: Final = "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555"

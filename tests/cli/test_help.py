@@ -13,9 +13,9 @@ import pytest
 
 from auditor.cli.commands import COMMANDS as TABLE
 from auditor.cli.commands.rules import rule_ids
-from auditor.cli.flags import OPTIONS
 from auditor.cli.help import CommandParser, make_parser
 from auditor.cli.main import main
+from tests.cli.conftest import Run
 
 MOST_EXAMPLES = 4
 BESIDE = Path(sys.executable).parent
@@ -36,21 +36,16 @@ def commands(parser: CommandParser) -> Iterator[tuple[str, CommandParser]]:
 
 
 COMMANDS = dict(commands(make_parser()))
-DAILY = [name for name, parser in COMMANDS.items() if parser.flags.daily is not None]
 
 
-def test_each_command_has_a_few_examples() -> None:
-    assert [name for name, parser in COMMANDS.items() if not 1 <= len(parser.examples) <= MOST_EXAMPLES] == []
-
-
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_the_parser_takes_each_example(name: str) -> None:
-    for line in COMMANDS.get(name, make_parser()).examples:
-        words = shlex.split(line)
-        end = next((place for place, word in enumerate(words) if word in {"|", ">"}), len(words))
-        assert words[0] == "auditor"
-        assert line.startswith(f"auditor {name}")
-        make_parser().parse_args(words[1:end])
+def test_the_parser_takes_each_example() -> None:
+    for name, parser in {"": make_parser(), **COMMANDS}.items():
+        assert not name or 1 <= len(parser.examples) <= MOST_EXAMPLES, name
+        for line in parser.examples:
+            words = shlex.split(line)
+            end = next((place for place, word in enumerate(words) if word in {"|", ">"}), len(words))
+            assert line.startswith(f"auditor {name}")
+            make_parser().parse_args(words[1:end])
 
 
 def test_each_command_is_in_one_group_of_the_first_page() -> None:
@@ -60,97 +55,38 @@ def test_each_command_is_in_one_group_of_the_first_page() -> None:
     assert [title for title in TABLE if f"\n{title}:\n" not in page] == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_a_short_usage_and_ends_with_its_examples(name: str) -> None:
-    usage, _, rest = COMMANDS[name].format_help().partition("\n\n")
-    assert usage.startswith(f"usage: auditor {name} [options]")
-    assert len(usage.splitlines()) <= 3
-    assert rest.endswith("".join(f"  {line}\n" for line in COMMANDS[name].examples))
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_of_a_command_is_one_screen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_has_a_page_of_one_screen_that_ends_with_its_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert len(COMMANDS[name].format_help().splitlines()) <= 45
+    for name, parser in COMMANDS.items():
+        page = parser.format_help()
+        usage, _, rest = page.partition("\n\n")
+        assert usage.startswith(f"usage: auditor {name} [options]")
+        assert (len(usage.splitlines()) <= 3, len(page.splitlines()) <= 45) == (True, True), name
+        assert rest.endswith("".join(f"  {line}\n" for line in parser.examples)), name
 
 
-@pytest.mark.parametrize("name", DAILY)
-def test_the_daily_flags_are_flags_and_the_other_page_has_all(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = COMMANDS[name].flags
-    known, daily = set(flags.by_option), flags.daily or []
-    short = COMMANDS[name].format_help()
-    assert all(f"{flag}" in short for action in daily for flag in action.option_strings)
-    with pytest.raises(SystemExit) as ended:
-        main([*name.split(), "--help-all"])
-    page = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert all(f"{flag}" in page for flag in known)
-    hidden = len(list(flags.all)) - len(daily) - ("arguments:" in short)
-    assert f"--help-all shows {hidden} more flags." in short
+def test_the_daily_flags_are_flags_and_the_other_page_has_all(run: Run) -> None:
+    for name, parser in COMMANDS.items():
+        if parser.flags.daily is None:
+            continue
+        flags, daily, short = parser.flags, parser.flags.daily, parser.format_help()
+        assert all(flag in short for action in daily for flag in action.option_strings), name
+        code, page, _ = run(*name.split(), "--help-all")
+        assert (code, [flag for flag in flags.by_option if flag not in page]) == (0, []), name
+        hidden = len(list(flags.all)) - len(daily) - ("arguments:" in short)
+        assert f"--help-all shows {hidden} more flags." in short, name
 
 
-def test_the_flags_of_an_audit_stand_in_groups() -> None:
-    sections = COMMANDS["audit"].flags.sections
-    assert list(sections)[2:5] == ["which objects", "rules and findings", "results"]
-    loose = sections[OPTIONS]
-    assert {action.dest for action in loose} == {"help", "help_all", "verbose", "quiet", "no_progress"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["audit", "s3://bbb", "--enigne=x"], "unrecognized arguments: --enigne=x: did you mean --engine?"),
-        (["audti"], "there is no command 'audti': did you mean audit?"),
-        (["help", "audti"], "there is no command 'audti': did you mean audit?"),
-        (["digests", "exprt"], "there is no command 'digests exprt': did you mean export?"),
-        (["qqqqqq"], "there is no command 'qqqqqq': `auditor --help` lists them"),
-        (["\x1b[2Jq"], "there is no command '\\\\x1b[2Jq': `auditor --help` lists them"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == f"auditor: {sentence}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "same"),
-    [
-        (["help"], ["--help"]),
-        (["help", "audit"], ["audit", "--help"]),
-        (["help", "digests", "export"], ["digests", "export", "--help"]),
-        (["-V"], ["--version"]),
-    ],
-)
-def test_help_and_version_have_a_second_form(
-    arguments: list[str], same: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = []
-    for given in (arguments, same):
-        with pytest.raises(SystemExit) as ended:
-            main(given)
-        assert ended.value.code == 0
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1] != ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["rules", "O1"], "there is no rule 'O1': did you mean O01 (acl-everyone-control)?"),
-        (["rules", "acl-everyone-reed"], "did you mean O02 (acl-everyone-read)?"),
-        (["rules", "qqqqqq"], "there is no rule 'QQQQQQ': `auditor rules` lists them"),
-        (["rules", "\x1b[2J" + "x" * 500], "there is no rule '\\\\x1b[2J"),
-    ],
-)
-def test_an_unknown_rule_names_the_one_that_was_meant(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert words.casefold() in said.casefold()
-    assert len(said) < 250
+def test_help_and_version_have_a_second_form(run: Run) -> None:
+    for arguments, same in (
+        ("help", "--help"),
+        ("help audit", "audit --help"),
+        ("help digests export", "digests export --help"),
+        ("-V", "--version"),
+    ):
+        code, page, _ = run(*arguments.split())
+        assert (code, page) == run(*same.split())[:2]
+        assert (code, page != "") == (0, True)
 
 
 def ask(line: str) -> list[str]:
@@ -169,10 +105,10 @@ def test_bash_completes_commands_flags_and_rules() -> None:
     assert ask("auditor rules B2") == ["B20", "B21"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_each_shell_gets_its_code(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert "auditor" in capsys.readouterr().out
+def test_each_shell_gets_its_code(run: Run) -> None:
+    for shell in ("bash", "zsh", "fish", "powershell"):
+        code, out, _ = run("completion", shell)
+        assert (code, "auditor" in out) == (0, True), shell
 
 
 def test_without_its_package_completion_says_so(

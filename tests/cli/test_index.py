@@ -164,21 +164,6 @@ def test_run_that_is_gone_or_damaged_is_a_hole_of_the_index(run: Run, tmp_path: 
     assert "No target was audited." in page
 
 
-def test_place_without_a_run_is_one_sentence(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    code, out, err = run("report", "empty")
-    assert (code, out) == (2, "")
-    assert "there is no complete run at 'empty'" in err
-
-
-def test_index_that_cannot_be_written_hides_no_result(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "runs" / "index.html").mkdir(parents=True)
-    code, out, err = run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs", "--fail-on", "never")
-    assert code == 0
-    assert "2 targets: 2 passed" in out
-    assert "the index page is not written: " in err
-
-
 def test_bucket_without_a_complete_run_is_a_hole_of_the_index(run: Run, stub: StubServer, tmp_path: Path) -> None:
     """The page that the audit itself wrote names it, and the page that is made again has to do so, too."""
     stub.world.buckets["second"].odd["ListObjectsV2"] = Odd.DENIED
@@ -187,10 +172,3 @@ def test_bucket_without_a_complete_run_is_a_hole_of_the_index(run: Run, stub: St
     page = (tmp_path / "runs" / "index.html").read_text()
     assert "it has no complete run" in page
     assert "1 not audited" in page
-
-
-def test_latest_json_of_another_form_is_a_hole_of_the_index(run: Run, tmp_path: Path) -> None:
-    run("audit", "s3://first", "s3://second", "--only", "O02", "--out", "runs")
-    (tmp_path / "runs" / "bucket=second" / "latest.json").write_text('{"format": 1, "runs": [1]}')
-    assert run("report", "runs")[0] == 0
-    assert "latest.json is damaged" in (tmp_path / "runs" / "index.html").read_text()

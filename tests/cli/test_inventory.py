@@ -50,12 +50,6 @@ def test_every_field_of_the_api_is_asked_for(run: Run) -> None:
     assert documents(run, "s3://audited")["configuration"]["OptionalFields"] == list(FIELDS)
 
 
-def test_fields_of_2026_are_asked_for_whatever_botocore_knows(run: Run) -> None:
-    asked = documents(run, "s3://audited")["configuration"]["OptionalFields"]
-    newer = ("ObjectLockEventHoldStatus", "ObjectLockEventHoldDuration", "IntelligentTieringReferenceDate")
-    assert set(newer) <= set(asked)
-
-
 def test_destination_admits_reports_of_this_bucket_and_account_alone(run: Run) -> None:
     (statement,) = documents(run, "s3://audited", *NAMED)["destination_policy"]["Statement"]
     assert statement["Principal"] == {"Service": "s3.amazonaws.com"}
@@ -92,39 +86,6 @@ def test_price_is_that_of_the_list_or_of_the_user(run: Run, tmp_path: Any) -> No
     assert "$3.00 for each 1,000,000,000 objects" in run("inventory", "s3://audited")[1]
 
 
-@pytest.mark.parametrize("place", ["reports", "s3://", "s3://UP*", "https://reports/x"])
-def test_wrong_destination_is_one_sentence(run: Run, place: str) -> None:
-    code, out, err = run("inventory", "s3://audited", "--inventory", place)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert ": give s3://BUCKET/PREFIX, the destination of the reports" in err
-
-
-def test_unknown_source_is_one_sentence(run: Run) -> None:
-    code, _, err = run("audit", "s3://audited", "--source", "orc")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--source is 'orc': give live or mixed" in err
-
-
-def test_mixed_audit_is_allowed_to_ask_where_the_reports_are(run: Run) -> None:
-    _, live, _ = run("policy", "s3://audited")
-    _, mixed, err = run("policy", "s3://audited", "--source", "mixed")
-    before, after = (
-        {action for one in json.loads(text)["Statement"] for action in one["Action"]} for text in (live, mixed)
-    )
-    assert after - before == {"s3:GetInventoryConfiguration"}
-    assert "name it with --inventory" in err
-
-
-def test_mixed_audit_is_allowed_to_read_the_reports_and_nothing_beside_them(run: Run) -> None:
-    _, live, _ = run("policy", "s3://audited", "--inventory", "s3://reports/night")
-    _, mixed, _ = run("policy", "s3://audited", "--source", "mixed", "--inventory", "s3://reports/night")
-    added = [one for one in json.loads(mixed)["Statement"] if one not in json.loads(live)["Statement"]]
-    assert [(one["Action"], one["Resource"]) for one in added] == [
-        (["s3:ListBucket"], ["arn:aws:s3:::reports"]),
-        (["s3:GetObject"], ["arn:aws:s3:::reports/night/*"]),
-    ]
-
-
 @pytest.mark.parametrize("engine", ["direct", "boto3"])
 def test_mixed_audit_from_the_command_line(run: Run, stub: StubServer, engine: str) -> None:
     audited, reports = stub.world.add("audited"), stub.world.add("reports")
@@ -141,22 +102,10 @@ def test_mixed_audit_from_the_command_line(run: Run, stub: StubServer, engine: s
     assert "has no manifest.checksum beside it, so the report is incomplete: wait for the next report" in err
 
 
-@pytest.mark.parametrize("engine", ["direct", "boto3"])
-def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: str) -> None:
+def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer) -> None:
     audited, reports = stub.world.add("audited"), stub.world.add("reports")
     audited.put("k", b"x", acl="public-read")
-    mixed = (
-        "audit",
-        "s3://audited",
-        "--endpoint-url",
-        stub.url,
-        "--source",
-        "mixed",
-        "--only",
-        "O02",
-        "--engine",
-        engine,
-    )
+    mixed = ("audit", "s3://audited", "--endpoint-url", stub.url, "--source", "mixed", "--only", "O02")
     code, _, err = run(*mixed)
     assert (code, err.count("\n")) == (2, 1)
     assert "s3://audited has no usable S3 Inventory: `auditor inventory s3://audited` prints one to set up" in err
@@ -176,20 +125,6 @@ def test_place_of_the_reports_is_asked_for(run: Run, stub: StubServer, engine: s
     code, _, err = run(*mixed)
     assert (code, err.count("\n")) == (2, 1)
     assert "AccessDenied): grant s3:GetInventoryConfiguration, or name the destination" in err
-
-
-def test_policy_lists_reports_below_their_prefix_alone_and_decrypts_with_their_key(run: Run) -> None:
-    key = "arn:aws:kms:us-east-1:123456789012:key/1"
-    given = ("policy", "s3://audited", "--region", "us-east-1", "--inventory-key", key)
-    code, out, err = run(*given, "--source", "mixed", "--inventory", "s3://reports/a*/night/")
-    assert code == 0, err
-    found = {one["Sid"]: one for one in json.loads(out)["Statement"]}
-    assert found["InventoryList"]["Condition"] == {"StringLike": {"s3:prefix": "a${*}/night/*"}}
-    assert found["Inventory"]["Resource"] == ["arn:aws:s3:::reports/a${*}/night/*"]
-    assert (found["InventoryKey"]["Action"], found["InventoryKey"]["Resource"]) == (["kms:Decrypt"], [key])
-    code, _, err = run(*given)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--inventory-key is the key of the reports that --inventory names: give both" in err
 
 
 def test_missing_or_closed_destination_is_one_sentence(run: Run, stub: StubServer) -> None:

@@ -5,28 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from auditor.cli.main import main
 from auditor.ledger import open_ledger
+from tests.cli.conftest import Run
 from tests.conformance.ledgers.base import ENTRY
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(["ledger", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 @pytest.fixture
@@ -47,40 +34,18 @@ def change(path: Path, statement: str) -> None:
 
 def test_sound_ledger(run: Run, path: Path) -> None:
     sound = "301 rows: 301 sound, 0 damaged\n301 lines: 301 sound, 0 damaged\n"
-    assert run("--check", f"sqlite:{path}")[:2] == (0, sound)
-    assert run("--check", "--ledger", f"sqlite:{path}")[:2] == (0, sound)
+    assert run("ledger", "--check", f"sqlite:{path}")[:2] == (0, sound)
+    assert run("ledger", "--check", "--ledger", f"sqlite:{path}")[:2] == (0, sound)
 
 
 def test_damage_is_named_counted_and_bounded(run: Run, path: Path) -> None:
     change(path, "UPDATE digests SET size = 6 WHERE bucket = 'bucket'")
-    code, out, _ = run("--check", f"sqlite:{path}")
+    code, out, _ = run("ledger", "--check", f"sqlite:{path}")
     assert code == 3
     assert "301 rows: 1 sound, 300 damaged\n" in out
     assert "  damaged row: s3://bucket/k0\\x1b: sha256 of version null, ETag etag: the seal is wrong\n" in out
     assert "  and 200 more\n`auditor ledger --repair` rewrites each damaged row that a sound history line has\n" in out
     assert "restore the ledger from a copy" in out
-    code, out, _ = run("--check", f"sqlite:{path}", "--format", "json")
+    code, out, _ = run("ledger", "--check", f"sqlite:{path}", "--format", "json")
     found = json.loads(out)
     assert (code, found["rows"], len(found["damage"])) == (3, {"sound": 1, "damaged": 300}, 100)
-
-
-def test_row_without_a_seal_is_damage(run: Run, path: Path) -> None:
-    change(path, "UPDATE digests SET seal = '' WHERE bucket = 'other'")
-    code, out, _ = run("--check", f"sqlite:{path}")
-    assert (code, "301 rows: 300 sound, 1 damaged\n" in out) == (3, True)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--check", "s3://bucket"), "is not a ledger: write sqlite:PATH or dynamodb:TABLE"),
-        (("--check",), "--ledger is missing"),
-        (("--check", "sqlite:no-such.db"), "does not exist"),
-        (("s3://bucket/k", "--check", "sqlite:l.db"), "leave the key out"),
-        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check or --repair for the whole ledger"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(run: Run, given: tuple[str, ...], words: str) -> None:
-    code, out, err = run(*given)
-    assert (code, out) == (2, "")
-    assert words in err

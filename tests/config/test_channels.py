@@ -11,9 +11,8 @@ import boto3
 import pytest
 
 from auditor.aws.publish import SnsTopic
-from auditor.config.channels import Channels, channels_of
+from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
-from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.model.alert import RunEvent, failure_alert
 
@@ -49,21 +48,11 @@ async def test_each_channel_gets_its_own_form() -> None:
     assert bus.got == [("s3-auditor", "Tested", {"n": 1})]
 
 
-async def test_quiet_night_is_an_event_and_no_alert() -> None:
-    topic, bus = Kept(), Kept()
-    await Channels(topic=topic, chat=topic, bus=bus).tell(None, EVENT)
-    assert (topic.got, len(bus.got)) == ([], 1)
-
-
 async def test_channel_that_refuses_keeps_no_other_from_being_used() -> None:
     topic, chat, bus = Kept("the topic refuses"), Kept(), Kept("the bus refuses")
     with pytest.raises(RunError, match="the topic refuses; the bus refuses"):
         await Channels(topic=topic, chat=chat, bus=bus).tell(ALERT, EVENT)
     assert len(chat.got) == 1
-
-
-def test_without_settings_there_is_no_channel() -> None:
-    assert channels_of(Settings()) == Channels()
 
 
 @pytest.mark.parametrize(

@@ -55,97 +55,93 @@ def test_accounts_with_what_they_leave_out(tmp_path: Path) -> None:
     assert first.words == "account 111122223333 (production)"
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("", "estate.toml: the key 'accounts' is missing: write [[accounts]] with role = "),
-        ("accounts = []", "accounts has a wrong value: write [[accounts]] with role = "),
-        ("accounts = 1", "accounts is not an array of tables"),
-        ("accounts = [1]", "[[accounts]] is not a table: write its keys below it"),
-        (f"[[accounts]]\n{ROLE}\n[[acounts]]", "the key 'acounts' is unknown: did you mean accounts?"),
-        (f"[[accounts]]\n{ROLE}\nregion = 1", "[[accounts]]: the key 'region' is unknown: did you mean regions?"),
-        ("[[accounts]]\nname = 'a'", "name the role to assume, or say own_credentials"),
-        (f"[[accounts]]\n{ROLE}\nown_credentials = true", "name the role"),
-        (f"[[accounts]]\n{ROLE}\nown_credentials = 'no'", "own_credentials is not true or false"),
-        ("[[accounts]]\nown_credentials = true", "the id is missing"),
-        ("[[accounts]]\nown_credentials = true\nid = 1", "id is not a text"),
-        ("[[accounts]]\nown_credentials = true\nid = '1'", "write the account's 12 digits"),
-        (
-            "[[accounts]]\nown_credentials = true\nid = '111122223333'\nexternal_id = 'ab'",
-            "external_id needs a role",
-        ),
-        ("[[accounts]]\nrole = 'arn:aws:iam::1:role/x'", "role is 'arn:aws:iam::1:role/x'"),
-        ("[[accounts]]\nrole = 'arn:aws:iam::111122223333:user/x'", "write it like arn:aws:iam"),
-        (f"[[accounts]]\n{ROLE}\nid = '222233334444'", "the role belongs to account 111122223333"),
-        (f"[[accounts]]\n{ROLE}\nexternal_id = 'a b'", "external_id has a wrong value: write 2 or more letters"),
-        (f"[[accounts]]\n{ROLE}\n[[accounts]]\n{ROLE}", "account 111122223333 is named twice"),
-        (f"[[accounts]]\n{ROLE}\ninclude = 'a'", "include is not a list"),
-        (f"[[accounts]]\n{ROLE}\ninclude = ['a/b']\n{WHY}", "include has 'a/b'"),
-        (f"[[accounts]]\n{ROLE}\nregions = ['Frankfurt']\n{WHY}", "regions has 'Frankfurt'"),
-        (
-            f"[[accounts]]\n{ROLE}\ninclude = ['a']",
-            "[[accounts]]: the key 'reason' is missing: say why its buckets are left out",
-        ),
-        (f"[[accounts]]\n{ROLE}\n{WHY}", "owner belongs to include or regions"),
-        (
-            f"[[accounts]]\n{ROLE}\n[[accounts.exclude]]\npattern = 'a'",
-            "[[accounts]]: [[accounts.exclude]]: the key 'reason' is missing: say why",
-        ),
-        (
-            f"[[accounts]]\n{ROLE}\n[[exclude]]\n{WHY}",
-            "estate.toml: [[exclude]]: the key 'pattern' is missing: write a bucket's name or a pattern",
-        ),
-        (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = '[a]'\n{WHY}", "pattern is '[a]'"),
-        (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nwhy = 'b'\n{WHY}", "the key 'why' is unknown"),
-        (
-            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = '31.1.2027'",
-            "until is '31.1.2027': write a day",
-        ),
-        (
-            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2030-01-01",
-            "more than 400 days ahead",
-        ),
-        (
-            f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2026-02-30",
-            "is not TOML",
-        ),
-        (f"name = 'a/b'\n[[accounts]]\n{ROLE}", "name is 'a/b': write at most 100 letters"),
-        (f"name = '.'\n[[accounts]]\n{ROLE}", "name is '.'"),
-        (f"name = 1\n[[accounts]]\n{ROLE}", "name is not a text that is not empty: write at most 100 letters"),
-        (f"[[accounts]]\n{ROLE}\nexclude = 1", "exclude is not an array of tables: write [[accounts.exclude]]"),
-        (f"[[accounts]]\n{ROLE}\nexclude = [1, 2]", "[[accounts]]: [[accounts.exclude]] 1 is not a table"),
-        (f"[[accounts]]\n{ROLE}\nname = '{'a' * 2049}'", "name has more than 2,048 characters: shorten it"),
-        (f"[[accounts]]\n{ROLE}\nregions = {['eu-central-1'] * 10_001}", "regions has more than 10,000 entries"),
-        (f"exclude = [{'{},' * 10_001}]\n[[accounts]]\n{ROLE}", "exclude has more than 10,000 entries: shorten it"),
-        ("[[accounts", "is not TOML"),
-    ],
+MISTAKES = (
+    ("", "estate.toml: the key 'accounts' is missing: write [[accounts]] with role = "),
+    ("accounts = []", "accounts has a wrong value: write [[accounts]] with role = "),
+    ("accounts = 1", "accounts is not an array of tables"),
+    ("accounts = [1]", "[[accounts]] is not a table: write its keys below it"),
+    (f"[[accounts]]\n{ROLE}\n[[acounts]]", "the key 'acounts' is unknown: did you mean accounts?"),
+    (f"[[accounts]]\n{ROLE}\nregion = 1", "[[accounts]]: the key 'region' is unknown: did you mean regions?"),
+    ("[[accounts]]\nname = 'a'", "name the role to assume, or say own_credentials"),
+    (f"[[accounts]]\n{ROLE}\nown_credentials = true", "name the role"),
+    (f"[[accounts]]\n{ROLE}\nown_credentials = 'no'", "own_credentials is not true or false"),
+    ("[[accounts]]\nown_credentials = true", "the id is missing"),
+    ("[[accounts]]\nown_credentials = true\nid = 1", "id is not a text"),
+    ("[[accounts]]\nown_credentials = true\nid = '1'", "write the account's 12 digits"),
+    (
+        "[[accounts]]\nown_credentials = true\nid = '111122223333'\nexternal_id = 'ab'",
+        "external_id needs a role",
+    ),
+    ("[[accounts]]\nrole = 'arn:aws:iam::1:role/x'", "role is 'arn:aws:iam::1:role/x'"),
+    ("[[accounts]]\nrole = 'arn:aws:iam::111122223333:user/x'", "write it like arn:aws:iam"),
+    (f"[[accounts]]\n{ROLE}\nid = '222233334444'", "the role belongs to account 111122223333"),
+    (f"[[accounts]]\n{ROLE}\nexternal_id = 'a b'", "external_id has a wrong value: write 2 or more letters"),
+    (f"[[accounts]]\n{ROLE}\n[[accounts]]\n{ROLE}", "account 111122223333 is named twice"),
+    (f"[[accounts]]\n{ROLE}\ninclude = 'a'", "include is not a list"),
+    (f"[[accounts]]\n{ROLE}\ninclude = ['a/b']\n{WHY}", "include has 'a/b'"),
+    (f"[[accounts]]\n{ROLE}\nregions = ['Frankfurt']\n{WHY}", "regions has 'Frankfurt'"),
+    (
+        f"[[accounts]]\n{ROLE}\ninclude = ['a']",
+        "[[accounts]]: the key 'reason' is missing: say why its buckets are left out",
+    ),
+    (f"[[accounts]]\n{ROLE}\n{WHY}", "owner belongs to include or regions"),
+    (
+        f"[[accounts]]\n{ROLE}\n[[accounts.exclude]]\npattern = 'a'",
+        "[[accounts]]: [[accounts.exclude]]: the key 'reason' is missing: say why",
+    ),
+    (
+        f"[[accounts]]\n{ROLE}\n[[exclude]]\n{WHY}",
+        "estate.toml: [[exclude]]: the key 'pattern' is missing: write a bucket's name or a pattern",
+    ),
+    (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = '[a]'\n{WHY}", "pattern is '[a]'"),
+    (f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nwhy = 'b'\n{WHY}", "the key 'why' is unknown"),
+    (
+        f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = '31.1.2027'",
+        "until is '31.1.2027': write a day",
+    ),
+    (
+        f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2030-01-01",
+        "more than 400 days ahead",
+    ),
+    (
+        f"[[accounts]]\n{ROLE}\n[[exclude]]\npattern = 'a'\nreason = 'r'\nowner = 'o'\nuntil = 2026-02-30",
+        "is not TOML",
+    ),
+    (f"name = 'a/b'\n[[accounts]]\n{ROLE}", "name is 'a/b': write at most 100 letters"),
+    (f"name = '.'\n[[accounts]]\n{ROLE}", "name is '.'"),
+    (f"name = 1\n[[accounts]]\n{ROLE}", "name is not a text that is not empty: write at most 100 letters"),
+    (f"[[accounts]]\n{ROLE}\nexclude = 1", "exclude is not an array of tables: write [[accounts.exclude]]"),
+    (f"[[accounts]]\n{ROLE}\nexclude = [1, 2]", "[[accounts]]: [[accounts.exclude]] 1 is not a table"),
+    (f"[[accounts]]\n{ROLE}\nname = '{'a' * 2049}'", "name has more than 2,048 characters: shorten it"),
+    (f"[[accounts]]\n{ROLE}\nregions = {['eu-central-1'] * 10_001}", "regions has more than 10,000 entries"),
+    (f"exclude = [{'{},' * 10_001}]\n[[accounts]]\n{ROLE}", "exclude has more than 10,000 entries: shorten it"),
+    ("[[accounts", "is not TOML"),
 )
-def test_mistake_is_one_sentence(tmp_path: Path, text: str, word: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read(tmp_path, text)
-    sentence = str(caught.value)
-    assert word in sentence
-    assert "\n" not in sentence
-    assert "estate.toml" in sentence
+"""Texts of estate.toml, and words of the sentence on each."""
 
 
-@pytest.mark.parametrize(
-    ("file", "form"),
-    [
+def test_mistake_is_one_sentence(tmp_path: Path) -> None:
+    for text, word in MISTAKES:
+        with pytest.raises(ConfigError) as caught:
+            read(tmp_path, text)
+        said = str(caught.value)
+        assert (word in said, "\n" in said, "estate.toml" in said) == (True, False, True), said
+
+
+def test_name_of_the_file_names_the_estate(tmp_path: Path) -> None:
+    for file, form in (
         ("estate.toml", "estate"),
         ("team-a.v2.toml", "team-a.v2"),
         ("our estate.toml", "our-estate-[0-9a-f]{8}"),
         ("æß.toml", "--[0-9a-f]{8}"),
         (f"{'a' * 120}.toml", f"{'a' * 80}-[0-9a-f]{{8}}"),
         ("..toml", "-[0-9a-z-]+"),
-    ],
-)
-def test_name_of_the_file_names_the_estate(tmp_path: Path, file: str, form: str) -> None:
-    path = tmp_path / file
-    path.write_text(f"[[accounts]]\n{ROLE}")
-    assert re.fullmatch(form, read_estate(str(path), TODAY).name)
-    path.write_text(f"name = 'mine'\n[[accounts]]\n{ROLE}")
-    assert read_estate(str(path), TODAY).name == "mine"
+    ):
+        path = tmp_path / file
+        path.write_text(f"[[accounts]]\n{ROLE}")
+        assert re.fullmatch(form, read_estate(str(path), TODAY).name), file
+        path.write_text(f"name = 'mine'\n[[accounts]]\n{ROLE}")
+        assert read_estate(str(path), TODAY).name == "mine"
 
 
 def test_missing_file_and_directory(tmp_path: Path) -> None:

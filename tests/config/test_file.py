@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,7 +14,6 @@ from auditor.config.settings import Settings
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
 from auditor.model.exception_matching import accepts_object, accepts_rule
-from auditor.model.object import ALL_USERS
 
 UNTIL = datetime.now(UTC).date() + timedelta(days=90)
 GOOD = f"""
@@ -53,14 +52,14 @@ def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     layer, tables = load(None)
     assert resolve([layer], tables) == Settings()
-    with pytest.raises(ConfigError, match="--config"):
-        load("missing.toml")
+    Path("latin.toml").write_bytes(b"\xff\xfe")
+    for name, words in (("missing.toml", "--config"), (".", "cannot be read"), ("latin.toml", "not TOML")):
+        with pytest.raises(ConfigError, match=words):
+            load(name)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("engin = 'boto3'", "engin"),
+def test_a_mistake_is_one_sentence_that_names_it(tmp_path: Path) -> None:
+    for text, named in (
         ("engine = ", "not TOML"),
         ("rules = 3", "rules"),
         ("[rules.Z99]", "Z99"),
@@ -71,15 +70,13 @@ def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch:
         ("[rules.M01]\nrequired = ['a']\nextra = 1", "extra"),
         ("[rules.O01]\nrequired = ['a']", "required"),
         ("exceptions = true", "exceptions"),
+        ("exceptions = [3]", "table"),
         ("[[exceptions]]\nprefix = 'x'\ncode = '403'", "reason"),
         ("[[exceptions]]\nreason = 'x'\nkey = 'y'", "key"),
-        ("[[exceptions]]\nreason = ''\nprefix = 'y'", "text"),
-    ],
-)
-def test_a_mistake_is_one_sentence_that_names_it(tmp_path: Path, text: str, named: str) -> None:
-    with pytest.raises(ConfigError, match=named) as caught:
-        load(write(tmp_path, text))
-    assert caught.value.exit_code == 2
+    ):
+        with pytest.raises(ConfigError, match=named) as caught:
+            load(write(tmp_path, text))
+        assert caught.value.exit_code == 2
 
 
 EXCEPTION = {"rule": "O02", "owner": "web team", "reason": "a public website", "until": "2026-12-31"}
@@ -96,122 +93,74 @@ def read_one(**changes: Any) -> ExceptionEntry:
     return found[0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"owner": None}, "the key 'owner' is missing: name the person or team responsible for it"),
-        ({"reason": None}, "the key 'reason' is missing: say why it is accepted"),
-        (
-            {"until": None},
-            "the key 'until' is missing: give the last day on which it holds, such as until = 2027-01-31",
-        ),
-        ({"until": "2027-04-06"}, "until is 2027-04-06, more than 400 days ahead: write 2027-04-05 or earlier"),
-        ({"until": "31.12.2026"}, "until is '31.12.2026': write a day, such as until = 2027-01-31"),
-        ({"until": "2026-02-30"}, "until is '2026-02-30': write a day, such as until = 2027-01-31"),
-        ({"until": 2026}, "until is not a text that is not empty: give the last day on which it holds, such as"),
-        ({"reason": " "}, "reason is not a text that is not empty: say why it is accepted"),
-        ({"prefix": ""}, 'prefix is not a text that is not empty: write prefix = ".."'),
-        ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
-        ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
-        ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
-        ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
-        ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
-        ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee needs a rule: name the audience"),
-        ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict conflicts with action or code"),
-        ({"code": "AccessDenied", "audience": "anyone"}, "audience conflicts with action or code"),
-        ({"prefix": "a", "pattern": "a*"}, "prefix and pattern cannot be combined"),
-        ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
-        ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
-        ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
-        (
-            {"id": "a b"},
-            "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', a letter or digit first",
-        ),
-        ({"id": ""}, "id is not a text that is not empty: write at most 64 letters"),
-        ({"verdict": "open"}, "verdict is 'open': use exposed, shared, masked"),
-        ({"bucket": "s3://site"}, "bucket has a wrong value: write its name, without s3:// and prefix"),
-        (
-            {"severity": "high"},
-            "the key 'severity' is unknown: use action, audience, bucket, code, grantee, id, owner,",
-        ),
-        ({"ownr": "o"}, "the key 'ownr' is unknown: did you mean owner?"),
-    ],
+WRONG: Final[tuple[tuple[dict[str, Any], str], ...]] = (
+    ({"owner": None}, "the key 'owner' is missing: name the person or team responsible for it"),
+    ({"reason": None}, "the key 'reason' is missing: say why it is accepted"),
+    (
+        {"until": None},
+        "the key 'until' is missing: give the last day on which it holds, such as until = 2027-01-31",
+    ),
+    ({"until": "2027-04-06"}, "until is 2027-04-06, more than 400 days ahead: write 2027-04-05 or earlier"),
+    ({"until": "31.12.2026"}, "until is '31.12.2026': write a day, such as until = 2027-01-31"),
+    ({"until": "2026-02-30"}, "until is '2026-02-30': write a day, such as until = 2027-01-31"),
+    ({"until": 2026}, "until is not a text that is not empty: give the last day on which it holds, such as"),
+    ({"reason": " "}, "reason is not a text that is not empty: say why it is accepted"),
+    ({"prefix": ""}, 'prefix is not a text that is not empty: write prefix = ".."'),
+    ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
+    ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
+    ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
+    ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
+    ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
+    ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee needs a rule: name the audience"),
+    ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict conflicts with action or code"),
+    ({"code": "AccessDenied", "audience": "anyone"}, "audience conflicts with action or code"),
+    ({"prefix": "a", "pattern": "a*"}, "prefix and pattern cannot be combined"),
+    ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
+    ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
+    ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
+    (
+        {"id": "a b"},
+        "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', a letter or digit first",
+    ),
+    ({"id": ""}, "id is not a text that is not empty: write at most 64 letters"),
+    ({"verdict": "open"}, "verdict is 'open': use exposed, shared, masked"),
+    ({"bucket": "s3://site"}, "bucket has a wrong value: write its name, without s3:// and prefix"),
+    (
+        {"severity": "high"},
+        "the key 'severity' is unknown: use action, audience, bucket, code, grantee, id, owner,",
+    ),
+    ({"ownr": "o"}, "the key 'ownr' is unknown: did you mean owner?"),
+    ({"rule": "O2"}, "there is no rule 'O2': did you mean O02 (acl-everyone-read)? `auditor rules` lists them"),
+    ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
+    ({"rule": "B04", "pattern": "*"}, "rule B04 is on the bucket itself: remove the pattern"),
 )
-def test_a_wrong_exception_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_one(**changes)
-    assert str(caught.value).startswith(f"auditor.toml: [[exceptions]]: {sentence}")
-    assert "\n" not in str(caught.value)
+"""Changes of a sound entry, and the sentence on each."""
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"rule": "Z99"}, "there is no rule 'Z99': `auditor rules` lists them"),
-        ({"rule": "O2"}, "there is no rule 'O2': did you mean O02 (acl-everyone-read)? `auditor rules` lists them"),
-        ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
-        ({"rule": "B04", "pattern": "*"}, "rule B04 is on the bucket itself: remove the pattern"),
-    ],
-)
-def test_a_wrong_rule_of_an_exception_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
-    good, wrong = excepting(until=str(UNTIL)), excepting(until=str(UNTIL), **changes)
-    for entries, label in (([wrong], "[[exceptions]]"), ([good, wrong], "[[exceptions]] 2")):
+def test_a_wrong_exception_is_one_sentence() -> None:
+    for changes, sentence in WRONG:
         with pytest.raises(ConfigError) as caught:
-            read({"exceptions": entries}, "auditor.toml")
-        assert str(caught.value) == f"auditor.toml: {label}: {sentence}"
-
-
-@pytest.mark.parametrize("entries", [3, "x", {"rule": "O02"}, [3]])
-def test_exceptions_are_an_array_of_tables(entries: Any) -> None:
-    with pytest.raises(ConfigError, match="table"):
-        read({"exceptions": entries}, "auditor.toml")
-
-
-def test_two_exceptions_for_one_thing_are_refused() -> None:
+            read_one(**changes)
+        said = str(caught.value)
+        assert said.startswith(f"auditor.toml: [[exceptions]]: {sentence}"), said
+        assert "\n" not in said
     with pytest.raises(ConfigError, match=r"2 has the id '[0-9a-f]{12}' of number 1"):
         read({"exceptions": [excepting(), excepting(reason="again")]}, "auditor.toml", today=date(2026, 3, 1))
-
-
-def test_an_exception_is_read_from_toml(tmp_path: Path) -> None:
-    until = datetime.now(UTC).date() + timedelta(days=90)
-    lines = ["[[exceptions]]", "rule = 'O02'", "grantee = 'AllUsers'", f"until = {until}", "owner='o'", "reason='r'"]
-    layer, tables = load(write(tmp_path, "\n".join(lines)))
-    (entry,) = resolve([layer], tables).exceptions
-    assert (entry.until, entry.grantee, entry.hole) == (until.isoformat(), ALL_USERS, False)
-
-
-def test_an_exception_with_an_action_or_code_accepts_a_hole() -> None:
-    assert read_one(rule=None, prefix="vault/", code="AccessDenied").hole
-    assert read_one(rule="B01", action="GetBucketOwnershipControls").hole
-
-
-def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load(str(tmp_path))
-
-
-def test_bytes_that_are_not_text_are_not_toml(tmp_path: Path) -> None:
-    path = tmp_path / "auditor.toml"
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="not TOML"):
-        load(str(path))
 
 
 VAULT = ExceptionEntry("r", "o", "2999-12-31", prefix="vault/", code="AccessDenied")
 
 
-@pytest.mark.parametrize(
-    ("key", "unread", "accepted"),
-    [
-        ("vault/a", [("GetObjectAcl", "AccessDenied")], True),
-        ("vault/a", [("GetObjectAcl", "SlowDown")], False),
-        ("vault/a", [("GetObjectAcl", "AccessDenied"), ("HeadObject", "403")], False),
-        ("other", [("GetObjectAcl", "AccessDenied")], False),
+def test_an_object_is_accepted_only_with_all_it_lacks() -> None:
+    acl, slow, head = ("GetObjectAcl", "AccessDenied"), ("GetObjectAcl", "SlowDown"), ("HeadObject", "403")
+    for key, unread, accepted in (
+        ("vault/a", [acl], True),
+        ("vault/a", [slow], False),
+        ("vault/a", [acl, head], False),
+        ("other", [acl], False),
         ("vault/a", [], False),
-    ],
-)
-def test_an_object_is_accepted_only_with_all_it_lacks(key: str, unread: list[tuple[str, str]], accepted: bool) -> None:
-    assert accepts_object([VAULT], key, unread) is accepted
+    ):
+        assert accepts_object([VAULT], key, unread) is accepted, (key, unread)
 
 
 def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects() -> None:
