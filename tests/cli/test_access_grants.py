@@ -122,30 +122,22 @@ def test_trusted_grantees_are_insiders(run: Run, granted: StubServer, tmp_path: 
     assert (summary["findings"]["medium"], summary["trust_unused"]) == (0, ["unused-id"])
 
 
-@pytest.mark.parametrize(("audience", "covered"), [(OF_USER, 1), ("any-account", 3), ("directory-user u-2", 0)])
-def test_an_accepted_audience_covers_the_grantee(
-    run: Run, granted: StubServer, tmp_path: Path, audience: str, covered: int
-) -> None:
-    (tmp_path / "auditor.toml").write_text(
-        f'[[exceptions]]\nverdict = "shared"\naudience = "{audience}"\nowner = "web"\nreason = "a colleague"\n'
-        f"until = {SOON}\n"
-    )
-    assert audit(run, granted)["excepted"]["verdicts"]["shared"] == covered
+def test_an_accepted_audience_covers_the_grantee(run: Run, granted: StubServer, tmp_path: Path) -> None:
+    for audience, covered in ((OF_USER, 1), ("any-account", 3), ("directory-user u-2", 0)):
+        (tmp_path / "auditor.toml").write_text(
+            f'[[exceptions]]\nverdict = "shared"\naudience = "{audience}"\nowner = "web"\nreason = "a colleague"\n'
+            f"until = {SOON}\n"
+        )
+        assert audit(run, granted)["excepted"]["verdicts"]["shared"] == covered, audience
 
 
-@pytest.mark.parametrize("action", ["ListAccessGrantsInstances", "ListAccessGrants"])
-def test_denied_grants_are_named_in_the_summary_and_in_an_explanation(
-    run: Run, granted: StubServer, action: str
-) -> None:
-    granted.world.odd[action] = Odd.DENIED
-    summary = audit(run, granted)
-    words = f"S3 Access Grants, which could not be read: {action} AccessDenied"
-    assert words in summary["not_looked_at"]
-    assert summary["rules_undecided"] == []
-    assert words in run("explain", "s3://audited/one", "--endpoint-url", granted.url)[1]
-
-
-def test_without_s3_control_grants_are_named(run: Run, granted: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grants_that_were_not_read_are_named(run: Run, granted: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for action in ("ListAccessGrantsInstances", "ListAccessGrants"):
+        granted.world.odd = {action: Odd.DENIED}
+        summary = audit(run, granted)
+        words = f"S3 Access Grants, which could not be read: {action} AccessDenied"
+        assert (words in summary["not_looked_at"], summary["rules_undecided"]) == (True, [])
+        assert words in run("explain", "s3://audited/one", "--endpoint-url", granted.url)[1]
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3_CONTROL")
     summary = audit(run, granted)
     assert [phrase for phrase in summary["not_looked_at"] if phrase.startswith("S3 Access Grants: ")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -39,49 +38,37 @@ def dynamodb() -> Iterator[Any]:
     server.stop()
 
 
-def key(name: str, with_range: bool) -> dict[str, Any]:
-    return {"pk": {"S": name}} | ({"sk": {"S": "r"}} if with_range else {})
+def test_a_failed_transaction_changes_nothing(dynamodb: Any) -> None:
+    for names in (["pk"], ["pk", "sk"]):
+        table = f"undone-{len(names)}"
+        kinds = zip(names, ("HASH", "RANGE"), strict=False)
+        dynamodb.create_table(
+            TableName=table,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in kinds],
+        )
 
+        def update(key: str, condition: str, table: str = table, names: list[str] = names) -> dict[str, Any]:
+            update = {
+                "TableName": table,
+                "Key": {name: {"S": key} for name in names},
+                "UpdateExpression": "SET n = :n",
+                "ConditionExpression": condition,
+                "ExpressionAttributeValues": {":n": {"N": "2"}},
+            }
+            return {"Update": update}
 
-def update(table: str, name: str, with_range: bool, condition: str) -> dict[str, Any]:
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": key(name, with_range),
-            "UpdateExpression": "SET n = :n",
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": {":n": {"N": "2"}},
-        }
-    }
+        old = {name: {"S": "old"} for name in names} | {"n": {"N": "1"}, "text": {"S": "kept"}}
+        dynamodb.put_item(TableName=table, Item=old)
+        writes = [update("old", "attribute_exists(pk)"), update("new", "attribute_not_exists(pk)")]
+        with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+            dynamodb.transact_write_items(TransactItems=[*writes, update("refused", "attribute_exists(pk)")])
+        assert dynamodb.scan(TableName=table)["Items"] == [old]
 
-
-@pytest.mark.parametrize("with_range", [False, True])
-def test_a_failed_transaction_changes_nothing(dynamodb: Any, with_range: bool) -> None:
-    table = f"undone-{with_range}"
-    names = ["pk", "sk"] if with_range else ["pk"]
-    dynamodb.create_table(
-        TableName=table,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-        KeySchema=[
-            {"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)
-        ],
-    )
-    old = key("old", with_range) | {"n": {"N": "1"}, "text": {"S": "kept"}}
-    dynamodb.put_item(TableName=table, Item=old)
-    writes = [
-        update(table, "old", with_range, "attribute_exists(pk)"),
-        update(table, "new", with_range, "attribute_not_exists(pk)"),
-    ]
-    refused = update(table, "refused", with_range, "attribute_exists(pk)")
-
-    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
-        dynamodb.transact_write_items(TransactItems=[*writes, refused])
-    assert dynamodb.scan(TableName=table)["Items"] == [old]
-
-    dynamodb.transact_write_items(TransactItems=writes)
-    found = dynamodb.scan(TableName=table)["Items"]
-    assert sorted((one["pk"]["S"], one["n"]["N"]) for one in found) == [("new", "2"), ("old", "2")]
+        dynamodb.transact_write_items(TransactItems=writes)
+        found = dynamodb.scan(TableName=table)["Items"]
+        assert sorted((one["pk"]["S"], one["n"]["N"]) for one in found) == [("new", "2"), ("old", "2")]
 
 
 def test_calls_to_dynamodb_never_overlap() -> None:
@@ -100,17 +87,3 @@ def test_calls_to_dynamodb_never_overlap() -> None:
         asked = [threads.submit(guarded, {"HTTP_X_AMZ_TARGET": UPDATE}, lambda *_: print) for _ in range(5 * CALLS)]
         assert [list(answer.result()) for answer in asked] == [[b"done"]] * (5 * CALLS)
     assert most == 1
-
-
-def test_calls_to_other_services_may_overlap() -> None:
-    together = Barrier(CALLS, timeout=30)
-
-    def app(_environ: WSGIEnvironment, _start: StartResponse) -> Iterable[bytes]:
-        together.wait()  # breaks unless all calls come
-        return [b"done"]
-
-    guarded = one_at_a_time(app)
-    with ThreadPoolExecutor(CALLS) as threads:
-        target = {"HTTP_X_AMZ_TARGET": "AmazonSQS.SendMessage"}
-        asked = [threads.submit(guarded, target, lambda *_: print) for _ in range(CALLS)]
-        assert [list(answer.result()) for answer in asked] == [[b"done"]] * CALLS

@@ -32,20 +32,8 @@ async def test_changes_are_named_counted_and_written_out(
     table = capsys.readouterr().out
     assert "Objects     exposed: 25 new, 15 worsened, 15 improved" in table
     assert "private > exposed new/000" in table
-
-
-async def test_run_with_itself_has_no_changes(
-    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, _ = await two_nights(stub, tmp_path, engine="direct")
     assert main(["diff", str(first.folder), str(first.folder)]) == 0
     assert "Changes     none" in capsys.readouterr().out
-
-
-async def test_runs_of_two_targets_are_refused(
-    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, _ = await two_nights(stub, tmp_path, engine="direct")
     other = await audit(stub, tmp_path, engine="direct", target=Target(BUCKET, prefix="new/"))
     assert main(["diff", str(first.folder), str(other.folder)]) == 2
     assert "compare two runs of one target" in capsys.readouterr().err

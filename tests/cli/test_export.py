@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
 from auditor.reports.formats import FORMATS
+from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.security_hub import security_hub
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import ACCOUNT, canned
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(stub: StubServer, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
+def folder(run: Run, stub: StubServer) -> str:
+    """The folder of a run over odd keys and a refused object."""
     for key in ODD_KEYS.values():
         stub.put("audited", key, grants=canned("public-read", "a0" * 32))
     stub.put("audited", "refused", deny={"acl"})
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capfd.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
-def audited(run: Run, stub: StubServer) -> str:
-    folder = json.loads(run("audit", "s3://audited", "--format", "json", "--endpoint-url", stub.url)[1])["out"]
+    found = json.loads(run("audit", "s3://audited", "--format", "json", "--endpoint-url", stub.url)[1])["out"]
     stub.forget()
-    return str(folder)
+    return str(found)
 
 
-def test_each_format_to_stdout_and_to_a_file_of_its_owner(run: Run, stub: StubServer) -> None:
-    folder = audited(run, stub)
+def test_each_format_to_stdout_and_to_a_file_of_its_owner(run: Run, folder: str, stub: StubServer) -> None:
     for name in FORMATS:
         code, out, err = run("export", folder, "--format", name)
         assert (code, err) == (0, "")
@@ -54,29 +40,15 @@ def test_each_format_to_stdout_and_to_a_file_of_its_owner(run: Run, stub: StubSe
     )
 
 
-def test_only_the_owner_may_read_the_files_of_a_run(run: Run, stub: StubServer) -> None:
-    files = [path for path in Path(audited(run, stub)).rglob("*") if path.is_file() and not path.name.endswith(".lock")]
-    assert {path.parent.name for path in files} >= {"objects", "findings", "undecided"}
-    assert {path.name: oct(path.stat().st_mode & 0o777) for path in files} == {path.name: "0o600" for path in files}
-
-
-def test_a_run_without_a_summary(run: Run, stub: StubServer) -> None:
-    folder = audited(run, stub)
+def test_what_cannot_be_exported(run: Run, folder: str) -> None:
+    code, out, err = run("export", folder, "--format", "csv", "--out", "missing/run.csv")
+    assert (code, out, err.count("\n"), "bug" in err) == (1, "", 1, False)
     Path(folder, "summary.json").unlink()
     code, out, err = run("export", folder, "--format", "csv")
-    assert (code, out) == (2, "")
-    assert "--resume" in err
+    assert (code, out, "--resume" in err) == (2, "", True)
 
 
-def test_a_file_that_cannot_be_written(run: Run, stub: StubServer) -> None:
-    folder = audited(run, stub)
-    code, out, err = run("export", folder, "--format", "csv", "--out", "missing/run.csv")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "bug" not in err
-
-
-def test_findings_are_sent_and_refused_ones_named(run: Run, stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = audited(run, stub)
+def test_findings_are_sent_and_refused_ones_named(run: Run, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with security_hub() as hub:
         monkeypatch.setenv("AWS_ENDPOINT_URL", hub.url)
         code, out, err = run("export", folder, "--format", "asff", "--send")
@@ -91,23 +63,7 @@ def test_findings_are_sent_and_refused_ones_named(run: Run, stub: StubServer, mo
         assert {one["Id"] for one in json.loads(Path("run.json").read_text())} == set(hub.findings)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--format", "csv", "--send"], "--format asff"),
-        (["--format", "asff", "--account", "1"], "12 digits"),
-        (["--format", "asff", "--region", "x y/z"], "--region 'x y/z' is not a region"),
-        (["--format", "csv", "--account", "111122223333"], "--format asff"),
-    ],
-)
-def test_wrong_choices_for_security_hub(run: Run, stub: StubServer, arguments: list[str], said: str) -> None:
-    code, out, err = run("export", "missing", *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-
-
-def test_the_account_and_the_region_are_the_runs_or_the_given_ones(run: Run, stub: StubServer) -> None:
-    folder = audited(run, stub)
+def test_the_account_and_the_region_are_the_runs_or_the_given_ones(run: Run, folder: str, stub: StubServer) -> None:
     own = json.loads(run("export", folder, "--format", "asff")[1])[0]
     assert own["ProductArn"] == f"arn:aws:securityhub:us-east-1:{ACCOUNT}:product/{ACCOUNT}/default"
     given = ["--account", "9" * 12, "--region", "us-gov-west-1"]

@@ -11,10 +11,8 @@ import pytest
 
 from auditor.cli import output
 from auditor.cli.output import Silence, say
-from auditor.cli.progress import make_progress, showing
 from auditor.cli.run_targets import each_target
 from auditor.model.target import Target, parse_target
-from auditor.progress import Snapshot
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -64,14 +62,12 @@ class Timers:
         self.due.clear()
 
 
-@pytest.fixture
-def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
-    made = Timers()
-    monkeypatch.setattr(output, "silence", Silence(made))  # type: ignore[arg-type]
-    return made
+async def test_each_target_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    timers = Timers()
+    monkeypatch.setattr(output, "silence", Silence(timers))  # type: ignore[arg-type]
 
-
-async def test_each_target_that_does_not_answer_is_named(timers: Timers, caplog: pytest.LogCaptureFixture) -> None:
     @asynccontextmanager
     async def opening() -> AsyncIterator[None]:
         timers.due.pop()()
@@ -92,12 +88,3 @@ async def test_each_target_that_does_not_answer_is_named(timers: Timers, caplog:
     ]
     assert {line.levelname for line in caplog.records} == {"WARNING"}
     assert (set(timers.seconds), timers.due) == ({output.PATIENCE}, [])
-
-
-@pytest.mark.parametrize(("objects", "heard", "warns"), [(0, False, True), (1, False, False), (0, True, False)])
-async def test_progress_is_an_answer(timers: Timers, objects: int, heard: bool, warns: bool) -> None:
-    output.first_word("asking the queue", longer=5.0)
-    snapshot = Snapshot(what="the queue", objects=objects, heard=heard, seconds=1.0)
-    async with showing(make_progress(), lambda: snapshot):
-        pass
-    assert (bool(timers.due), timers.seconds) == (warns, [output.PATIENCE + 5.0])

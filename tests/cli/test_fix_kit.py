@@ -119,24 +119,6 @@ def resource(*keys: str) -> list[str]:
     return [f"arn:aws:s3:::audited/{key}" for key in keys]
 
 
-def test_each_step_of_the_readme_has_the_command_that_predicts_it(
-    write: Write, stub: StubServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stub.put("audited", "docs/a", grants=(FULL, TO_STRANGER))
-    stub.put("audited", "open", acl="public-read")
-    write()
-    lines = map(str.strip, Path("kit/README.md").read_text().splitlines())
-    commands = [shlex.split(line)[1:] for line in lines if line.startswith("auditor what-if ")]
-    assert [[word for word in one if word.startswith("--")] for one in commands] == [
-        ["--policy"], ["--ignore-public-acls"], ["--acls-off", "--policy"],
-    ]  # fmt: skip
-    found = []
-    for one in commands:
-        assert main([*one, "--format", "json"]) == 0
-        found.append(moves(json.loads(capfd.readouterr().out)))
-    assert found == [{}, {("exposed", "masked"): 1}, {("exposed", "private"): 1}]
-
-
 def test_the_grants_become_a_policy_and_the_exposed_objects_private(
     write: Write, predict: Predict, stub: StubServer
 ) -> None:
@@ -225,12 +207,6 @@ def test_public_on_purpose_stays_public(write: Write, predict: Predict, stub: St
     text = Path("kit/README.md").read_text()
     assert "the public ``` site" in text
     assert "\n```" not in text.partition("the public")[2].partition("\n")[0]
-
-
-def test_a_party_that_only_an_exposed_object_names(write: Write, stub: StubServer) -> None:
-    """Its access is not in the audience of the object, which names strangers alone."""
-    stub.put("audited", "a", grants=(FULL, EVERYONE, TO_STRANGER))
-    assert write()["readiness"]["now"]["blocks"] == ["1 object has grants that the present policy does not carry"]
 
 
 def test_objects_that_something_else_opens_stay_open(
@@ -608,26 +584,9 @@ class TestKeys:
         assert "put-bucket-ownership-controls" not in readme
         assert "3 objects are protected by Object Lock" in readme
 
-    def test_job_stands_beside_those_on_acls(self, write: Write, stub: StubServer) -> None:
-        """The allowed key is not in the bucket's region, so that the request has a placeholder."""
-        stub.put("audited", "open", acl="public-read", sse="aws:kms", kms_key=WRONG_KEY)
-        kit = write("--semantics", "aws", config=E03.format(key="mrk-1234abcd12ab34cd56ef1234567890ab"))
-        assert [one["manifest"] for one in (*kit["jobs"], *kit["keys"]["jobs"])][-1] == "key-changes.csv"
-        sse = self.job()["Operation"]["S3UpdateObjectEncryption"]["ObjectEncryption"]["SSEKMS"]
-        assert sse == {"KMSKeyArn": "REPLACE-WITH-THE-ARN-OF-THE-KEY", "BucketKeyEnabled": False}
-        readme = Path("kit/README.md").read_text()
-        assert "put-bucket-ownership-controls" in readme
-        assert "create-job --cli-input-json file://key-job.json" in readme
-
     def test_object_whose_key_is_accepted_keeps_it(self, write: Write, stub: StubServer) -> None:
         for key in ("site/a", "b"):
             stub.put("audited", key, sse="aws:kms", kms_key=WRONG_KEY)
         entry = SITE.format(kind='rule = "E03"')
         write("--semantics", "aws", config=E03.format(key=KEY) + entry)
         assert rows("key-changes.csv") == [["audited", "b"]]
-
-    def test_without_a_finding_of_e03_there_is_none(self, write: Write, stub: StubServer) -> None:
-        stub.put("audited", "right", sse="aws:kms", kms_key=KEY)
-        kit = write("--semantics", "aws", config=E03.format(key=KEY))
-        assert kit["keys"] == {"jobs": [], "kept": {}}
-        assert not [name for name in kit["files"] if "key" in name]

@@ -11,9 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
-from auditor.cli.main import main
+from tests.cli.conftest import Run
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -61,51 +59,28 @@ def test_second_signal_gives_up_what_is_in_flight_in_one_clear_sentence(stub: St
     assert (child.returncode, out) == (4, "")
 
 
-def test_bucket_that_fails_does_not_keep_the_others_from_being_hashed(stub: StubServer, tmp_path: Path) -> None:
-    stub.put(BUCKET, "key", b"data")
-    with hash_as_child(stub, tmp_path, "s3://no-such-bucket", f"s3://{BUCKET}") as child:
-        out, err = child.communicate(timeout=30)
-    assert child.returncode == 4
-    assert "no-such-bucket" in err
-    assert json.loads(out)["hashing"]["hashed_now"] == 1
-
-
-@pytest.mark.parametrize(
-    ("command", "named"), [(["hash", "s3://bucket"], "AUDITOR_LEDGER"), (["work"], "AUDITOR_QUEUE")]
-)
-def test_what_is_missing_is_named_with_every_way_to_give_it(
-    command: list[str], named: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(command) == 2
-    assert named in capfd.readouterr().err
-
-
 def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
-    stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    run: Run, stub: StubServer, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     stub.put(BUCKET, "deep", b"data", storage_class="DEEP_ARCHIVE")
-    command = ["hash", f"s3://{BUCKET}", "--ledger", "sqlite:digests.db", "--endpoint-url", stub.url]
-    assert main(command) == 4
-    out, _ = capfd.readouterr()
-    assert f"s3://{BUCKET}/: HOLE: 1 object not hashed (1 archived)\n" in out
+    flags = ("--ledger", "sqlite:digests.db", "--endpoint-url", stub.url)
+    code, out, _ = run("hash", f"s3://{BUCKET}", *flags)
+    assert (code, f"s3://{BUCKET}/: HOLE: 1 object not hashed (1 archived)\n" in out) == (4, True)
     until = datetime.now(UTC).date() + timedelta(days=9)
     entry = f'[[exceptions]]\ncode = "archived"\nreason = "tapes"\nowner = "archive"\nuntil = {until}\n'
     (tmp_path / "auditor.toml").write_text(entry)
-    assert main(command) == 0
-    out, _ = capfd.readouterr()
-    assert "HOLE" not in out
-    assert "accepted in the configuration: 1 object\n" in out
-    assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 4
-    out, _ = capfd.readouterr()
-    assert "nothing is listed: check the bucket and the prefix, or pass --allow-empty" in out
+    code, out, _ = run("hash", f"s3://{BUCKET}", *flags)
+    assert (code, "HOLE" in out, "accepted in the configuration: 1 object\n" in out) == (0, False, True)
+    stub.world.add("other-bucket").put("key", b"data")
+    code, out, err = run("hash", "s3://no-such-bucket", "s3://other-bucket", *flags, "--format", "json")
+    assert (code, "no-such-bucket" in err, json.loads(out)["hashing"]["hashed_now"]) == (4, True, 1)
 
 
 def test_full_disk_is_no_outage(stub: StubServer, tmp_path: Path) -> None:
-    for number in range(400):
+    for number in range(200):
         stub.put(BUCKET, f"{number:04}-{'long' * 200}", b"data")
     script = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000));"
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000));"
         "from auditor.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = ["hash", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--ledger", f"sqlite:{tmp_path}/digests.db"]

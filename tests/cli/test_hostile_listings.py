@@ -204,20 +204,6 @@ def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: Hooke
     assert "names other, which does not begin with the prefix" in err
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_longest_key_and_every_version_of_a_key_are_in_order(run: Run, server: HookedServer, engine: str) -> None:
-    of(server).versioning = "Enabled"
-    for body in (b"1", b"22", b"333"):
-        of(server).put("wanted/b", body)
-    of(server).delete("wanted/c")
-    for key in (LONG[:-1], "wanted/\ue000", "wanted/\U0001f600", "wanted/a\xff", "wanted/a b", "wanted/a+"):
-        of(server).put(key, b"x")
-    for flags in (("--versions",), ()):
-        code, out, err = run("audit", TARGET, "--engine", engine, "--fail-on", "never", "--format", "json", *flags)
-        assert code == 0, err
-        assert json.loads(out)["coverage"]["listed"] == (12 if flags else 8)
-
-
 @pytest.mark.parametrize("sdk", [False, True])
 def test_store_of_run_folders_takes_no_foreign_file_for_its_own(server: HookedServer, sdk: bool) -> None:
     """Files that a run does not need any more are deleted as they are listed."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from typing import Any
 
 import pytest
 
 from auditor.cli.output import print_text, say
-from auditor.cli.progress import Lines, Progress, make_progress, showing
-from auditor.errors import RunError
-from auditor.progress import Snapshot, clock
+from auditor.cli.progress import make_progress
+from auditor.progress import Snapshot
 from auditor.text import width
 
 
@@ -25,14 +23,16 @@ def snapshot(**changes: Any) -> Snapshot:
     return Snapshot(**(values | changes))
 
 
-def test_a_log_gets_a_line_a_minute_and_one_at_the_end() -> None:
-    stream = io.StringIO()
-    lines = Lines(stream)
-    for second in range(0, 150, 10):
-        lines.update(snapshot(seconds=float(second)))
-    lines.update(snapshot(seconds=150.0, done=True))
-    lines.close()
-    assert len(stream.getvalue().splitlines()) == 3
+def test_a_log_and_a_dumb_terminal_get_a_line_a_minute_and_one_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in (io.StringIO(), Terminal()):
+        progress = make_progress(stream)
+        for second in range(0, 150, 10):
+            progress.update(snapshot(seconds=float(second)))
+        progress.update(snapshot(seconds=150.0, done=True))
+        progress.close()
+        assert len(stream.getvalue().splitlines()) == 3
+        assert "\r" not in stream.getvalue()
 
 
 def test_the_last_run_gives_the_time_to_go() -> None:
@@ -41,10 +41,6 @@ def test_the_last_run_gives_the_time_to_go() -> None:
     assert snapshot().eta is None
     assert snapshot(expected=500).eta is None
     assert snapshot(seconds=0.0, expected=5).eta is None
-
-
-def test_hours_are_shown_when_there_are_any() -> None:
-    assert [clock(59), clock(61), clock(3661)] == ["0:59", "1:01", "1:01:01"]
 
 
 class Terminal(io.StringIO):
@@ -85,43 +81,3 @@ def test_other_text_takes_the_place_of_the_line(terminal: Terminal, capsys: pyte
         speak(text)
         assert terminal.getvalue().endswith("\r\x1b[K")
     assert capsys.readouterr() == ("a result\n", "auditor: a sentence\n")
-
-
-def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(make_progress(terminal), Lines)
-
-
-def test_a_file_gets_lines() -> None:
-    assert isinstance(make_progress(io.StringIO()), Lines)
-
-
-class Seen(Progress):
-    """Progress that keeps its snapshots."""
-
-    def __init__(self) -> None:
-        self.snapshots: list[Snapshot] = []
-        self.first = asyncio.Event()
-
-    def update(self, snapshot: Snapshot) -> None:
-        self.snapshots.append(snapshot)
-        self.first.set()
-
-    def close(self) -> None: ...
-
-
-@pytest.mark.parametrize("ends", [True, False])
-async def test_work_is_shown_while_it_runs_and_at_its_end_where_that_is_asked(ends: bool) -> None:
-    seen = Seen()
-    async with showing(seen, snapshot, ends=ends):
-        await seen.first.wait()
-        shown = len(seen.snapshots)
-    assert [one.done for one in seen.snapshots] == [False] * shown + [True] * ends
-
-
-async def test_work_that_fails_is_not_shown_as_done_and_its_error_is_raised_as_it_is() -> None:
-    seen = Seen()
-    with pytest.raises(RunError, match="no such bucket"):
-        async with showing(seen, snapshot):
-            raise RunError("no such bucket")
-    assert seen.snapshots == []

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 import boto3
-import pytest
 
 from tests.cli.conftest import Run
 
@@ -28,19 +27,8 @@ def test_object_that_an_event_names_is_told_and_explained(run: Run, moto_url: st
     sqs.send_message(QueueUrl=queue, MessageBody=acl_updated(bucket, "a b/c.txt"))
     code, out, err = run(*renew)  # no run says by which rules to judge
     assert (code, out) == (0, "1 message, 0 left on the queue: 0 objects read, 0 undecided, 0 newly exposed\n"), err
-    audit = (
-        "audit",
-        f"s3://{bucket}",
-        "--out",
-        "runs",
-        "--only",
-        "O02",
-        "--endpoint-url",
-        moto_url,
-        "--format",
-        "json",
-    )
-    code, out, err = run(*audit)
+    audit = ("audit", f"s3://{bucket}", "--out", "runs", "--only", "O02", "--endpoint-url", moto_url)
+    code, out, err = run(*audit, "--format", "json")
     assert code == 0, err
     folder = json.loads(out)["out"]
     s3.put_object_acl(Bucket=bucket, Key="a b/c.txt", ACL="public-read")
@@ -56,18 +44,3 @@ def test_object_that_an_event_names_is_told_and_explained(run: Run, moto_url: st
     assert (code, out.partition(":")[0]) == (4, "1 message, 1 left on the queue")
     s3.close()
     sqs.close()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("--events", "q"), "queue"),
-        (("--events", "http://127.0.0.1:9/1/q", "--idle", "soon"), "--idle"),
-        (("--events", "http://127.0.0.1:9/1/q", "--out", "s3://x_"), "x_"),
-    ],
-)
-def test_wrong_settings_are_one_sentence(run: Run, arguments: tuple[str, ...], named: str) -> None:
-    code, out, err = run("renew", *arguments)
-    assert (code, out) == (2, "")
-    assert named in err
-    assert err.count("\n") == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-import pytest
-
 from auditor.cli.audits import resume_command
 from auditor.cli.help import make_parser
 from auditor.model.target import parse_target
@@ -26,31 +24,21 @@ def flags(arguments: list[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name != "run"}  # a function, made anew by each parser
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
+def test_every_flag_is_given_again() -> None:
+    target = "s3://one-bucket/a prefix/*"
+    for arguments in (
         ["--versions", "--requester-pays", "-v", "-v"],
         ["--only", "O01,O02", "--ignore", "O02", "--max-rate", "unlimited", "--max-calls", "100"],
         ["--start-after", "it's $HOME; a b\\", "--stop-at=-zé"],
+        ["--stop-at", "\u202ea\n"],
+        ["--resume", RUN],
         ["--out", "s3://reports/a b", "--ledger", "sqlite:d.db", "--hash", "--algorithm", "md5,sha1"],
         ["--format", "json", "--config", "my file.toml", "--endpoint-url", "http://127.0.0.1:1", "--fail-on", "never"],
-    ],
-)
-def test_every_flag_is_given_again(arguments: list[str]) -> None:
-    target = "s3://one-bucket/a prefix/*"
-    given = ["audit", "s3://another", target, *arguments]
-    again = resume_command(make_parser().parse_args(given), parse_target(target), RUN)
-    assert flags(read_by_bash(again)) == flags(given) | {"targets": [target], "resume": RUN}
-
-
-def test_an_odd_key_moves_no_cursor_and_is_given_again() -> None:
-    given = ["audit", "s3://bucket/\x1b[2J", "--stop-at", "\u202ea\n"]
-    again = resume_command(make_parser().parse_args(given), parse_target("s3://bucket/\x1b[2J"), RUN)
-    assert again.isprintable()
-    assert flags(read_by_bash(again)) == flags(given) | {"resume": RUN}
-
-
-def test_a_run_that_goes_on_twice_keeps_its_id() -> None:
-    options = make_parser().parse_args(["audit", "s3://bucket", "--resume", RUN])
-    assert resume_command(options, parse_target("s3://bucket"), RUN).endswith(f"audit s3://bucket --resume {RUN}")
+    ):
+        given = ["audit", "s3://another", target, *arguments]
+        again = resume_command(make_parser().parse_args(given), parse_target(target), RUN)
+        assert again.isprintable()
+        assert flags(read_by_bash(again)) == flags(given) | {"targets": [target], "resume": RUN}
+    filled = make_parser().parse_args(["audit", "--fill", "a folder", "--max-rate", "5"])
+    again = resume_command(filled, parse_target("s3://bucket"), RUN)
+    assert again.endswith(f"audit --max-rate 5 --fill 'a folder' --resume {RUN}")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
-import boto3
 import pytest
 
-from auditor.aws.publish import SnsTopic
 from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
 from auditor.errors import RunError, UsageError
@@ -68,25 +65,3 @@ def test_wrong_names_are_refused_in_a_sentence(given: dict[str, str], words: str
     with pytest.raises(UsageError) as caught:
         resolve([Layer(given, lambda name: f"--{name}")])
     assert words in str(caught.value)
-
-
-async def test_topic_passes_the_message_on_as_it_is(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
-    name, sns, sqs = f"topic-{uuid4().hex}", boto3.client("sns"), boto3.client("sqs")
-    arn = sns.create_topic(Name=name)["TopicArn"]
-    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
-    endpoint = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=endpoint)
-    await Channels(topic=SnsTopic(arn)).tell(ALERT)
-    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
-    body = json.loads(message["Body"])
-    assert (body["Subject"], body["Message"]) == ("S3 audit failed", "The audit failed: there is no bucket named 'x'")
-
-
-async def test_topic_that_is_not_there_is_an_error_that_names_the_setting(
-    moto_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
-    arn = "arn:aws:sns:us-east-1:123456789012:not-there"
-    with pytest.raises(RunError, match=f"the alert topic {arn} .*check --topic"):
-        await SnsTopic(arn, "--topic").publish("s", "m")

@@ -55,13 +55,6 @@ def test_a_fact_that_was_not_read_has_members_of_its_own() -> None:
         assert of_athena()["objects"][fact][0].endswith(",unread:STRUCT(action:VARCHAR,code:VARCHAR),skipped:VARCHAR)")
 
 
-def test_athena_finds_the_files_by_bucket_and_run() -> None:
-    sql = statements("athena", "s3://REPORTS/audits", "s3://results/deep")
-    for table in of_athena():
-        assert f"'storage.location.template' = 's3://results/deep/bucket=${{bucket}}/run=${{run}}/{table}/'" in sql
-    assert sql.count("'injected'") == 6
-
-
 def test_names_of_members_are_those_that_athena_keeps() -> None:
     """Athena's SerDe compares names in lower case."""
     members = " ".join(f"{name}:{kind}" for columns in of_athena().values() for name, (kind, _) in columns.items())
