@@ -83,18 +83,11 @@ def test_grants_share_the_objects_in_their_scope(run: Run, granted: StubServer) 
     words = [phrase for phrase in summary["not_looked_at"] if "Access Grants" in phrase]
     assert words == ["roles of the locations of S3 Access Grants: a grant reaches as far as its role may read"]
     calls = [logged.operation for logged in granted.requests if "AccessGrants" in logged.operation]
-    assert sorted(calls) == [
-        "GetAccessGrantsInstanceResourcePolicy",
-        "ListAccessGrants",
-        "ListAccessGrantsInstances",
-    ]
+    wanted = ["GetAccessGrantsInstanceResourcePolicy", "ListAccessGrants", "ListAccessGrantsInstances"]
+    assert sorted(calls) == wanted
     (finding,) = lines_of(summary, "findings")
-    assert (finding["rule"], finding["key"], finding["grantee"], finding["permission"]) == (
-        "B05",
-        None,
-        f"account {ROLE}",
-        "READWRITE",
-    )
+    found = (finding["rule"], finding["key"], finding["grantee"], finding["permission"])
+    assert found == ("B05", None, f"account {ROLE}", "READWRITE")
     assert "through the S3 Access Grant a-1 on s3://audited/p*" in finding["message"]
 
 
@@ -115,20 +108,19 @@ def test_the_folder_alone_gives_the_same_again(run: Run, granted: StubServer) ->
     assert granted.calls == []
 
 
-def test_trusted_grantees_are_insiders(run: Run, granted: StubServer, tmp_path: Path) -> None:
-    (tmp_path / "auditor.toml").write_text(f'trusted = ["{USER}", "444455556666", "unused-id"]\n')
-    summary = audit(run, granted)
-    assert {verdict for verdict, _, _ in objects(summary).values()} == {"private"}
-    assert (summary["findings"]["medium"], summary["trust_unused"]) == (0, ["unused-id"])
-
-
-def test_an_accepted_audience_covers_the_grantee(run: Run, granted: StubServer, tmp_path: Path) -> None:
+def test_an_accepted_audience_covers_the_grantee_and_trust_makes_it_an_insider(
+    run: Run, granted: StubServer, tmp_path: Path
+) -> None:
     for audience, covered in ((OF_USER, 1), ("any-account", 3), ("directory-user u-2", 0)):
         (tmp_path / "auditor.toml").write_text(
             f'[[exceptions]]\nverdict = "shared"\naudience = "{audience}"\nowner = "web"\nreason = "a colleague"\n'
             f"until = {SOON}\n"
         )
         assert audit(run, granted)["excepted"]["verdicts"]["shared"] == covered, audience
+    (tmp_path / "auditor.toml").write_text(f'trusted = ["{USER}", "444455556666", "unused-id"]\n')
+    summary = audit(run, granted)
+    assert {verdict for verdict, _, _ in objects(summary).values()} == {"private"}
+    assert (summary["findings"]["medium"], summary["trust_unused"]) == (0, ["unused-id"])
 
 
 def test_grants_that_were_not_read_are_named(run: Run, granted: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,17 +199,8 @@ def test_history_of_a_key_is_shown_as_it_is_even_if_a_line_was_damaged(run: Run)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
-@pytest.mark.parametrize(
-    ("signals", "out", "err"),
-    [
-        (1, "s3://bucket: 501 digests of 1 file, 500 new to the ledger, 0 known before, complete: NO\n",
-         "auditor: stopped: the ledger has what is counted; import again for the rest"),
-        (2, "", "auditor: stopped at once; import again for the rest"),
-    ],
-)  # fmt: skip
-def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
-    run: Run, tmp_path: Path, signals: int, out: str, err: str
-) -> None:
+@pytest.mark.parametrize("signals", [1, 2])
+def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(run: Run, tmp_path: Path, signals: int) -> None:
     record(entry("k", "x"))
     (tmp_path / "sums").write_text("".join(f"{digest('a')}  {number}\n" for number in range(501)))
     command = [sys.executable, "-m", "auditor", "digests", "import", "sums", "s3://bucket", *LEDGER]
@@ -231,7 +222,10 @@ def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
         printed, told = child.communicate(timeout=30)
     lock.close()
     assert said == "auditor: SIGTERM: finishing work in flight; repeat the signal to stop at once\n"
-    assert (child.returncode, printed, told.splitlines()) == (4, out, [err])
+    counted = "501 digests of 1 file, 500 new to the ledger, 0 known before, complete: NO"
+    assert (child.returncode, printed) == (4, f"s3://bucket: {counted}\n" if signals == 1 else "")
+    ended = "auditor: stopped at once" if signals == 2 else "auditor: stopped: the ledger has what is counted"
+    assert told == f"{ended}; import again for the rest\n"
 
 
 WHO = ("--by", "Ada Lovelace", "--reason", "expired by the lifecycle rule")

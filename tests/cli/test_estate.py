@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from msgspec.structs import replace
 
-from auditor.aws.assumed_role import Role, RoleCredentials, assuming
-from auditor.aws.connection import Connection
-from auditor.model.object import Head
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.key_policies import open_key_policies
-from auditor.s3.rate import RateLimit
 from tests.cli.conftest import Run
 from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
@@ -144,17 +136,6 @@ def test_credentials_are_renewed_in_a_long_run_until_the_role_is_taken_away(
     code, _, err = run(*command)
     assert (code, "cannot be assumed (AccessDenied)" in err) == (4, True)
     assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
-
-
-async def test_key_policies_are_read_by_the_role(server: AccountsServer) -> None:
-    connection = Connection(bucket="aa1", region="us-east-1", endpoint_url=server.url)
-    role = RoleCredentials(Role(role_of(A)), assuming(connection))
-    caller = Caller("aa1", rate=RateLimit(None), permits=ConcurrencyLimit(1))
-    async with open_key_policies(replace(connection, role=role), caller, {}) as policies:
-        server.seen.clear()
-        await policies.read(Head("etag", 1, sse_kms_key_id="arn:aws:kms:us-east-1:111122223333:key/1"))
-    assert len(server.seen) >= 1
-    assert len(server.calls_by(A)) == len(server.seen)
 
 
 def test_exclusions_restrictions_and_what_has_expired(run: Run) -> None:

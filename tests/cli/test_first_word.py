@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from auditor.cli import output
-from auditor.cli.output import Silence, say
 from auditor.cli.run_targets import each_target
-from auditor.model.target import Target, parse_target
+from auditor.model.target import parse_target
+from tests.cli.conftest import Run
+from tests.support.servers.stub import StubServer
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -41,50 +43,19 @@ async def test_first_word_comes_before_the_resources_are_opened(
     assert seen == [("", f"auditor: {words}\n" if terminal else "", [] if terminal else [words])]
 
 
-class Timers:
-    """Timers that come when the test says so."""
-
-    def __init__(self) -> None:
-        self.due: list[Callable[[], object]] = []
-        self.seconds: list[float] = []
-        self.daemon = False
-
-    def __call__(self, seconds: float, function: Callable[..., object], arguments: tuple[object, ...]) -> Timers:
-        self.seconds.append(seconds)
-        self._next = lambda: function(*arguments)
-        return self
-
-    def start(self) -> None:
-        assert self.daemon, "a command must not wait for the timer"
-        self.due.append(self._next)
-
-    def cancel(self) -> None:
-        self.due.clear()
-
-
-async def test_each_target_that_does_not_answer_is_named(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_each_target_that_does_not_answer_is_named(
+    run: Run, stub: StubServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    timers = Timers()
-    monkeypatch.setattr(output, "silence", Silence(timers))  # type: ignore[arg-type]
+    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    stub.put("audited", "a", b"x")
+    told, named = threading.Event(), "still asking about s3://audited"
 
-    @asynccontextmanager
-    async def opening() -> AsyncIterator[None]:
-        timers.due.pop()()
-        yield
+    def silent(operation: str, key: str, nth: int) -> None:
+        while not told.wait(0.02):
+            if any(named in line for line in caplog.messages):
+                told.set()
 
-    async def one(target: Target, *_: object) -> int:
-        if target.bucket == "bucket-b":
-            timers.due.pop()()
-        say("an answer")
-        assert not timers.due
-        return 0
-
-    targets = [parse_target(f"s3://bucket-{name}") for name in "abc"]
-    assert await each_target(targets, opening(), one, verb="audited", kept="nothing") == 0
-    assert [line.partition(", ")[2] for line in caplog.messages] == [
-        "still asking about s3://bucket-a and 2 more",
-        "still asking about s3://bucket-b",
-    ]
-    assert {line.levelname for line in caplog.records} == {"WARNING"}
-    assert (set(timers.seconds), timers.due) == ({output.PATIENCE}, [])
+    stub.faults = [silent]
+    assert run("audit", "s3://audited", "--only", "O02", "--endpoint-url", stub.url)[0] == 0
+    (line,) = [line for line in caplog.records if named in line.getMessage()]
+    assert line.levelname == "WARNING"

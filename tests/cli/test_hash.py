@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,48 +13,6 @@ from tests.cli.conftest import Run
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import Fault, latency
-
-
-def hash_as_child(stub: StubServer, folder: Path, *targets: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "auditor", "hash", *targets, "--format", "json"],
-        cwd=folder,
-        env=os.environ
-        | {
-            "PYTHONPATH": str(ROOT),
-            "AUDITOR_ENDPOINT_URL": stub.url,
-            "AUDITOR_LEDGER": "sqlite:digests.db",
-            "AUDITOR_CONCURRENCY": "1",
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_second_signal_gives_up_what_is_in_flight_in_one_clear_sentence(stub: StubServer, tmp_path: Path) -> None:
-    stub.put(BUCKET, "slow", b"data")
-    stub.world.add("other-bucket").put("key", b"data")
-
-    def slow(operation: str, key: str, nth: int) -> Fault | None:
-        return latency(30) if operation == "GetObject" else None
-
-    stub.faults = [slow]
-    with hash_as_child(stub, tmp_path, f"s3://{BUCKET}", "s3://other-bucket") as child:
-        until = time.monotonic() + 30
-        while not stub.count("GetObject") and time.monotonic() < until:
-            time.sleep(0.02)
-        assert child.stderr is not None
-        child.send_signal(signal.SIGINT)
-        assert "finishing work in flight" in child.stderr.readline()
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=30)
-    assert err.splitlines() == [
-        f"auditor: s3://{BUCKET}: stopped at once; the ledger has what was hashed",
-        "auditor: s3://other-bucket was not hashed: stopped by SIGINT",
-    ]
-    assert (child.returncode, out) == (4, "")
 
 
 def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(

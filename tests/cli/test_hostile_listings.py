@@ -172,19 +172,6 @@ def test_explain_asks_for_nothing_under_the_name_of_another_case(run: Run, serve
     assert server.count("GetObjectAcl") + server.count("HeadObject") == 0
 
 
-def test_fill_refuses_a_listing_around_an_object(run: Run, server: HookedServer) -> None:
-    items = [of(server).put(f"wanted/{name}", b"x", deny={"acl"}) for name in "def"]
-    code, out, err = run("audit", TARGET, "--format", "json")
-    assert code == 4, err
-    for item in items:
-        item.deny.clear()
-    server.put(BUCKET, "wanted0", b"x")  # for the listing begins after the key before the object
-    without_prefix(server)
-    code, out, err = run("audit", "--fill", json.loads(out)["out"])
-    assert (code, out) == (1, "")
-    assert "which does not begin with the prefix" in err
-
-
 def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: HookedServer) -> None:
     server.put(BUCKET, "other", b"x")
     gone = False
@@ -204,13 +191,14 @@ def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: Hooke
     assert "names other, which does not begin with the prefix" in err
 
 
-@pytest.mark.parametrize("sdk", [False, True])
-def test_store_of_run_folders_takes_no_foreign_file_for_its_own(server: HookedServer, sdk: bool) -> None:
+def test_store_of_run_folders_takes_no_foreign_file_for_its_own(server: HookedServer) -> None:
     """Files that a run does not need any more are deleted as they are listed."""
     server.put(BUCKET, "runs/bucket=audited/run=1/inventory/part", b"x")
     folder = "bucket=audited/run=1/inventory/"
-    with open_store(f"s3://{BUCKET}/runs", endpoint_url=server.url, sdk=sdk) as store:
-        assert store.list(folder) == [f"{folder}part"]
-        without_prefix(server)
-        with pytest.raises(OutputError, match="names wanted/a, which does not begin with the prefix"):
-            store.list(folder)
+    for sdk in (False, True):
+        server.hook = lambda call: None
+        with open_store(f"s3://{BUCKET}/runs", endpoint_url=server.url, sdk=sdk) as store:
+            assert store.list(folder) == [f"{folder}part"]
+            without_prefix(server)
+            with pytest.raises(OutputError, match="names wanted/a, which does not begin with the prefix"):
+                store.list(folder)

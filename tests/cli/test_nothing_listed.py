@@ -52,13 +52,6 @@ def test_one_rule_for_every_command(run: Run, stub: StubServer) -> None:
         assert run(name, f"s3://{BUCKET}/gone/", *flags)[0] == 4, command
 
 
-def test_variable_and_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("auditor.toml").write_text("allow_empty = true\n")
-    assert run(*COMMANDS["audit"], f"s3://{BUCKET}/tpyo/")[0] == 0
-    monkeypatch.setenv("AUDITOR_ALLOW_EMPTY", "false")
-    assert run(*COMMANDS["audit"], f"s3://{BUCKET}/tpyo/")[0] == 4
-
-
 def test_hole_stays_in_the_folder_and_in_what_is_made_of_it(run: Run) -> None:
     code, out, _ = run(*COMMANDS["audit"], f"s3://{BUCKET}/tpyo/", "--format", "json")
     summary = json.loads(out)
@@ -114,13 +107,3 @@ def test_no_bucket_visible_to_an_estate(run: Run, stub: StubServer) -> None:
     report = json.loads(out)
     assert (code, report["exit_code"], report["complete"]) == (4, 4, False)
     assert report["line"] == f"0 buckets in 1 account = 0 audited + 0 excluded + 0 holes: {words}"
-
-
-async def test_no_bucket_visible_to_the_function(run: Run, stub: StubServer, tmp_path: Path) -> None:
-    stub.world.buckets.clear()
-    account = Account()
-    environ = {"AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_OUT": str(tmp_path / "runs")}
-    answer = await AuditFunction(environ).handle({"all_buckets": True}, account.around())
-    assert (answer["estate"]["exit_code"], answer["estate"]["complete"]) == (4, False)
-    (message,) = account.messages
-    assert "no bucket is visible to these credentials" in message

@@ -10,7 +10,6 @@ import pytest
 
 from auditor.cli.progress import Show
 from auditor.cli.run_targets import combined, each_target
-from auditor.errors import UsageError
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 
@@ -41,14 +40,6 @@ async def test_targets_are_worked_on_side_by_side_and_never_more_than_that() -> 
 
     assert await each_target(TARGETS, opening(), one, verb="audited", kept="nothing", at_once=8) == 0
     assert most == 8
-
-
-async def test_a_wrong_setting_of_the_one_target_is_raised() -> None:
-    async def one(*_: object) -> int:
-        raise UsageError("too few calls")
-
-    with pytest.raises(UsageError, match="too few"):
-        await each_target(TARGETS[:1], opening(), one, verb="audited", kept="nothing")
 
 
 async def test_a_bug_at_one_target_ends_the_others() -> None:

@@ -9,17 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from threading import Event
-from uuid import uuid4
 
 import pytest
 
 from tests.cli.conftest import Run
 from tests.support.paths import ROOT
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
-from tests.support.servers.clients import BUCKET, client
+from tests.support.servers.clients import BUCKET
 from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Kind
@@ -151,28 +149,6 @@ def test_estate_that_is_killed_leaves_every_bucket_as_a_hole(tmp_path: Path) -> 
         with start(tmp_path, "audit", "--all-buckets", *flags) as resumed:
             resumed.communicate(timeout=60)
         assert json.loads(report.read_text())["counts"]["audited"] == 6
-
-
-@pytest.mark.slow
-def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None:
-    name = uuid4().hex[:12]
-    listed: list[str] = []
-    with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
-        for bucket in (f"audited-{name}", f"reports-{name}"):
-            s3.create_bucket(Bucket=bucket)
-        s3.put_object(Bucket=f"audited-{name}", Key="key", Body=b"x")
-
-        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
-            if method == "HEAD" and target.endswith("/key"):
-                listed.append(target)
-            return bool(listed) and target.startswith("/reports")
-
-        server.silent = silent
-        flags = ("--endpoint-url", server.url, "--out", f"s3://reports-{name}/audits")
-        child = start(tmp_path, "audit", f"s3://audited-{name}", *flags)
-        code, out, err = interrupted(child, lambda: bool(listed))
-    assert (code, out) == (4, "")
-    assert "did not answer before the end" in err
 
 
 def test_object_without_an_answer_is_given_up(run: Run, stub: StubServer, tmp_path: Path) -> None:

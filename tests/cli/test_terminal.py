@@ -97,15 +97,6 @@ def test_the_report_and_the_next_command_have_the_whole_path(folder: str, tmp_pa
     assert "closed to somebody" in out
 
 
-def test_forced_colour_in_a_pipe(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    out = run("export", folder, "--format", "table")[1]
-    assert out.startswith("\x1b[1;31mStrangers")
-    assert "\x1b]8" not in out
-    run("export", folder, "--format", "table", "--out", "file.txt")
-    assert "\x1b" not in Path("file.txt").read_text()
-
-
 def test_an_audit_ends_with_the_screen_of_its_run(stub: StubServer, tmp_path: Path) -> None:
     stub.put(BUCKET, "open.txt", b"x", acl="public-read")
     code, text = screen(tmp_path, "audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "-v", columns=160)

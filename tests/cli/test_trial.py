@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -58,13 +57,6 @@ def test_a_trial_without_a_report_says_why(
         assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
     assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
     assert not (tmp_path / "trial.json").exists()
-
-
-def test_a_prefix_is_one_word_to_the_shell() -> None:
-    target = "s3://my-bucket/a b&c/"
-    command = ["make", "--no-print-directory", "--dry-run", "trial", f"BUCKET={target}", "ARGS=--vantage 198.51.100.7"]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert shlex.split(shown[-1])[1:] == ["-m", "tools.trial", target, "--vantage", "198.51.100.7"]
 
 
 def test_an_interrupted_trial_ends_with_a_sentence(tmp_path: Path) -> None:

@@ -8,19 +8,16 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from auditor.ledger.base import Event
 from tests.cli.conftest import Run
-from tests.support.caught_signals import catches
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -156,29 +153,6 @@ def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer, tmp_p
         f"auditor: s3://{BUCKET}: stopped at once; the ledger, if it can be written, has the results so far\n",
     )
     assert [event.what for event in asyncio.run(noted(stub, tmp_path, "fast"))] == ["verified"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
-def test_second_signal_while_the_ledger_is_opened_is_one_sentence(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "locked.db", isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with subprocess.Popen(
-            [sys.executable, "-m", "auditor", "verify", f"s3://{BUCKET}", "--ledger", "sqlite:locked.db"],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as child:
-            assert child.stderr is not None
-            while not catches(child.pid, signal.SIGTERM):
-                time.sleep(0.02)
-            child.send_signal(signal.SIGTERM)
-            assert "finishing work in flight" in child.stderr.readline()
-            child.send_signal(signal.SIGTERM)
-            assert child.stderr.readline() == "auditor: stopped at once; finished work is kept\n"
-            other.execute("ROLLBACK")
-            _, err = child.communicate(timeout=60)
-    assert (child.returncode, err) == (4, "")
 
 
 def test_report_that_cannot_be_written_is_named(bench: Run, stub: StubServer, tmp_path: Path) -> None:

@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.what_if import WhatIfQuestion
 from auditor.cli.main import main
-from auditor.errors import RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
-from auditor.runs.folder_place import open_run
-from auditor.verdict.change import BucketChange
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import STRANGER, StubBucket
@@ -83,16 +79,12 @@ def test_a_policy_that_opens_objects(ask: Ask, stub: StubServer) -> None:
     ]
     code, out, _ = ask("--policy", "policy.json")
     assert (code, "from private to exposed: 2 objects" in out) == (3, True)
-
-
-def test_sarif_at_the_lines_of_the_policy(ask: Ask, stub: StubServer) -> None:
-    stub.put("audited", "www/a")
     code, out, _ = ask("--policy", str(Path("policy.json").resolve()), "--format", "sarif")
-    ((result,),) = [run["results"] for run in json.loads(out)["runs"]]
-    location = result["locations"][0]["physicalLocation"]
-    assert (code, result["ruleId"], location["artifactLocation"]) == (3, "new-exposure", {"uri": "policy.json"})
+    ((first, *_),) = [run["results"] for run in json.loads(out)["runs"]]
+    location = first["locations"][0]["physicalLocation"]
+    assert (code, first["ruleId"], location["artifactLocation"]) == (3, "new-exposure", {"uri": "policy.json"})
     assert location["region"] == {"startLine": 4, "endLine": 10}
-    assert result["message"]["text"] == "statement Website opens www/a"
+    assert first["message"]["text"].startswith("statement Website opens www/a")
 
 
 def test_each_change_moves_what_it_closes(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
@@ -202,12 +194,3 @@ def test_a_run_that_another_version_judged_and_one_that_lost_its_facts(ask: Ask,
     assert "the time in bucket.json" in said(ask, 1, "--acls-off")
     file.unlink()
     assert "bucket.json is gone, and the run is judged by it: audit again" in said(ask, 1, "--acls-off")
-
-
-def test_stopped_in_the_middle(ask: Ask, stub: StubServer) -> None:
-    for number in range(1100):
-        stub.put("audited", f"{number:04}")
-    ask("--no-policy", audit=("--only", "O02"))
-    (summary,) = Path("auditor-runs").rglob("summary.json")
-    with open_run(summary.parent) as run, pytest.raises(RunStopped, match="was not read to its end"):
-        WhatIfQuestion(run, BucketChange(policy=""), stopped=lambda: True).answer()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from auditor.aws.failures import own_words
 from auditor.errors import CallFailed
 from auditor.s3.calls import RetryPolicy
 from tests.cli.conftest import Run
@@ -180,15 +179,6 @@ def test_the_words_of_a_refused_listing_are_printed(run: Run, stub: StubServer, 
         "auditor: the listing of s3://audited failed (ListObjectsV2: AccessDenied): grant s3:ListBucket; S3 says:"
         f' "{words}"'
     )
-
-
-def test_the_words_of_a_server_are_cleaned_and_bounded() -> None:
-    for message, words in (
-        *((text, "") for text in ("", "Access Denied", "AccessDenied.", "Forbidden")),
-        ('not "you"\n\x1b[31m!', "; S3 says: \"not 'you' \\x1b[31m!\""),
-        ("x" * 500, f'; S3 says: "{"x" * 299}…"'),
-    ):
-        assert own_words("S3", CallFailed("ListObjectsV2", "AccessDenied", 403, message)) == words
 
 
 @pytest.mark.parametrize(("refusals", "lines"), [(2, 0), (3, 1), (9, 1)])
