@@ -71,16 +71,15 @@ def test_a_link_in_the_place_of_a_directory_is_refused(tmp_path: Path) -> None:
         assert list(elsewhere.iterdir()) == []
 
 
-def test_a_hard_link_in_the_place_of_a_file_keeps_its_bytes(tmp_path: Path, precious: Path) -> None:
-    for lock in (
-        "bucket=audited/.latest.json.lock",
-        f"{FOLDER}/.00000.lock",
-        f"{FOLDER}/.objects-part-00000-00000.tmp",
-    ):
-        (tmp_path / lock).parent.mkdir(parents=True, exist_ok=True)
-        os.link(precious, tmp_path / lock)
+def test_a_hard_link_in_the_place_of_a_file_keeps_its_bytes(tmp_path: Path) -> None:
+    names = ("bucket=audited/.latest.json.lock", f"{FOLDER}/.00000.lock", f"{FOLDER}/.objects-part-00000-00000.tmp")
+    files = [tmp_path / f"precious-{number}" for number in range(len(names))]
+    for file, name in zip(files, names, strict=True):
+        file.write_bytes(PRECIOUS)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(file, tmp_path / name)
     write_run(tmp_path)
-    assert precious.read_bytes() == PRECIOUS
+    assert [file.read_bytes() for file in files] == [PRECIOUS] * len(files)
 
 
 def test_every_file_is_for_its_owner_alone(tmp_path: Path) -> None:
