@@ -157,6 +157,6 @@ def test_object_without_an_answer_is_given_up(run: Run, stub: StubServer, tmp_pa
     assert run("hash", *flags)[0] == 0
     stub.forget()
     stub.faults = [lambda operation, key, nth: BLACK_HOLE if operation == "GetObject" else None]
-    code, out, _ = interrupted(start(tmp_path, "verify", *flags), lambda: stub.count("GetObject") > 0)
+    code, out, err = interrupted(start(tmp_path, "verify", *flags), lambda: stub.count("GetObject") > 0)
     assert code == 4
-    assert "HOLE: the run did not finish\ncomplete: NO (stopped by SIGINT)" in out
+    assert "HOLE: the run did not finish\ncomplete: NO (stopped by SIGINT)" in out, err
