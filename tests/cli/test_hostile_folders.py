@@ -48,7 +48,6 @@ COMMANDS = (
     pytest.param(["report", "RUN"], marks=pytest.mark.slow),
     pytest.param(["judge", "RUN"], marks=pytest.mark.slow),
     pytest.param(["fix-kit", "RUN", "--out", "kit"], marks=pytest.mark.slow),
-    pytest.param(["what-if", "RUN", "--acls-off"], marks=pytest.mark.slow),
 )
 
 

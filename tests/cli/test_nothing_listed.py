@@ -20,7 +20,6 @@ from tests.support.servers.stub import StubServer
 LEDGER = ("--ledger", "sqlite:digests.db")
 COMMANDS = {
     "audit": ("audit", "--ignore", "B01,B02"),
-    "audit --versions": ("audit", "--ignore", "B01,B02", "--versions"),
     "audit --jobs": ("audit", "--ignore", "B01,B02", "--jobs", "2"),
     "hash": ("hash", *LEDGER),
     "verify": ("verify", *LEDGER),

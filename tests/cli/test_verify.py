@@ -6,11 +6,9 @@ import asyncio
 import hashlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -22,7 +20,6 @@ from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault, latency
-from tests.support.terminals import at_terminal, pieces
 from tests.support.verification import make_bench
 
 
@@ -164,34 +161,3 @@ def test_report_that_cannot_be_written_is_named(bench: Run, stub: StubServer, tm
     assert (code, out) == (2, "")
     assert err == "auditor: --combined ./digests.db is the ledger itself: give another file\n"
     assert bench()[0] == 0
-
-
-def test_progress_moves_on_a_terminal_while_one_object_is_read(stub: StubServer, tmp_path: Path) -> None:
-    fill(stub, tmp_path, "a", "bb", "gone")
-    stub.world.buckets[BUCKET].objects.remove("gone")
-    stub.world.buckets[BUCKET].objects.versions("a")[0].body = b"z"
-    held, flags = threading.Event(), ("--ledger", "sqlite:digests.db", "--endpoint-url", stub.url, "--grace", "0s")
-
-    def hold(operation: str, key: str, nth: int) -> None:
-        if (operation, key) == ("GetObject", "bb"):
-            held.wait(30)
-
-    stub.faults = [hold]
-    shown = b""
-    started = at_terminal(
-        tmp_path, "verify", f"s3://{BUCKET}", *flags, columns=120, environment={"TERM": "xterm"}, shown="stderr"
-    )
-    with started as (child, terminal):
-        for piece in pieces(terminal):
-            shown += piece
-            if b"1 mismatch" in shown:
-                held.set()
-        out, _ = child.communicate()
-    lines = shown.decode().split("\r")
-    assert child.returncode == 3
-    assert lines[-1] == "\x1b[K"
-    assert re.fullmatch(
-        rf"s3://{BUCKET}: 1 object, \d/s, 2 listed, 1 bytes read at \d bytes/s, 1 mismatch\x1b\[K", lines[-2]
-    )
-    assert out.startswith(b"s3://")
-    assert b"\x1b" not in out

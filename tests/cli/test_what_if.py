@@ -132,16 +132,6 @@ def test_grants_behind_a_block_may_come_back(ask: Ask, stub: StubServer, bucket:
     assert answer(ask, 4, "--no-block-public-access")["not_predictable"]["objects"] == 1
 
 
-def test_each_version(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
-    bucket.versioning = "Enabled"
-    stub.put("audited", "www/a", acl="public-read")
-    stub.put("audited", "www/a")
-    ask("--no-policy", audit=("--versions",))
-    found = answer(ask, 3, "--acls-off", "--policy", "policy.json")
-    (opened,) = [move for move in found["moves"] if move["after"] == "exposed"]
-    assert (opened["before"], opened["objects"]) == ("private", 1)
-
-
 def said(ask: Ask, code: int, *flags: str) -> str:
     """The one sentence with which a command ends."""
     found, out, err = ask(*flags)
