@@ -101,10 +101,12 @@ def test_an_export_writes_through_no_link(run: Run, stub: StubServer, tmp_path: 
     stub.put("audited", "a")
     code, _, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--only", "O02")
     assert code == 0, err
+    (folder,) = (tmp_path / "auditor-runs").glob("bucket=*/run=*")
     link = tmp_path / "link"
+    assert run("hash", "s3://audited", "--ledger", "sqlite:ledger.db", "--endpoint-url", stub.url)[0] == 0
     for command in (
-        ("report", "s3://audited", "--out"),
-        ("export", "s3://audited", "--format", "csv", "--out"),
+        ("report", str(folder), "--out"),
+        ("export", str(folder), "--format", "csv", "--out"),
         ("verify", "s3://audited", "--ledger", "sqlite:ledger.db", "--endpoint-url", stub.url, "--combined"),
     ):
         link.unlink(missing_ok=True)
