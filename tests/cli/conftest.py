@@ -17,6 +17,8 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PATIENCE", 600.0)
+    for name, value in {"quiet": False, "progress": True}.items():  # the flags of the last command
+        monkeypatch.setattr(output.talk, name, value)
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from auditor.cli.output import Plain
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import ACCESS_DENIED, EXPIRED_TOKEN, INVALID_ACCESS_KEY, Fault
@@ -286,6 +288,10 @@ def test_hostile_text_moves_no_cursor_in_the_log(run: Run, stub: StubServer) -> 
     _, _, err = run("audit", f"s3://audited/{ESCAPE}/", "-vv", "--endpoint-url", stub.url)
     assert all(line.isprintable() for line in err.split("\n"))
     assert "\\x1b[31mred\\r\\nAUDITED: clean\\u202e" in err
+    error = ValueError(ESCAPE)
+    record = logging.LogRecord("botocore", logging.DEBUG, "", 0, ESCAPE, (), (ValueError, error, None))
+    lines = Plain("%(message)s").format(record).split("\n")
+    assert (len(lines) > 1, all(line.isprintable() for line in lines)) == (True, True)
 
 
 def test_the_alone_command_shows_its_help(run: Run) -> None:
