@@ -15,7 +15,7 @@ from auditor.reports.summary import not_looked_at
 from auditor.s3.access_grants import MOST, MOST_LISTED
 from auditor.s3.bucket import NO_CONTROL
 from auditor.s3.control_calls import MOST_PAGES
-from tests.s3.test_bucket_at_aws import ACCOUNT, ANOTHERS, Answers, failed, read, reader
+from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read, reader
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import FakeTime, make_caller
@@ -130,45 +130,40 @@ async def test_two_grants_of_one_id_both_count(stub: StubServer, bucket: StubBuc
     assert found.grants == grants
 
 
-async def test_an_account_without_an_instance_has_no_grants(
+async def test_an_account_without_an_instance_has_no_grants_and_an_instance_may_have_no_policy(
     stub: StubServer, bucket: StubBucket, control: None
 ) -> None:
     assert (await read_from(stub)).access_grants == AccessGrants(account=ACCOUNT)
-    assert stub.count("ListAccessGrantsInstances") == 1
     assert stub.count("ListAccessGrants") == stub.count("GetAccessGrantsInstanceResourcePolicy") == 0
-
-
-async def test_an_instance_may_have_no_policy(stub: StubServer, bucket: StubBucket, control: None) -> None:
     stub.world.grants = instance()
     assert (await read_from(stub)).access_grants == AccessGrants(account=ACCOUNT, instance=INSTANCE)
 
 
-@pytest.mark.parametrize("odd", [Odd.DENIED, Odd.EMPTY, Odd.MALFORMED])
-@pytest.mark.parametrize("action", ["ListAccessGrantsInstances", "ListAccessGrants"])
-async def test_grants_that_cannot_be_listed_are_named(
-    stub: StubServer, bucket: StubBucket, control: None, action: str, odd: Odd
-) -> None:
+ODD: Final = {Odd.DENIED: "AccessDenied", Odd.EMPTY: "Malformed", Odd.MALFORMED: "Malformed"}
+
+
+async def test_grants_that_cannot_be_listed_are_named(stub: StubServer, bucket: StubBucket, control: None) -> None:
     stub.world.grants = instance()
-    stub.world.odd[action] = odd
-    facts = await read_from(stub)
-    code = "AccessDenied" if odd is Odd.DENIED else "Malformed"
-    assert facts.access_grants == Unread(action, code)
-    assert f"S3 Access Grants, which could not be read: {action} {code}" in not_looked_at(facts, Target(BUCKET))
+    for action in ("ListAccessGrantsInstances", "ListAccessGrants"):
+        for odd, code in ODD.items():
+            stub.world.odd = {action: odd}
+            facts = await read_from(stub)
+            assert facts.access_grants == Unread(action, code)
+            assert f"S3 Access Grants, which could not be read: {action} {code}" in not_looked_at(facts, Target(BUCKET))
 
 
-@pytest.mark.parametrize("odd", [Odd.DENIED, Odd.EMPTY, Odd.MALFORMED])
 async def test_a_policy_of_the_instance_that_cannot_be_read_is_named(
-    stub: StubServer, bucket: StubBucket, control: None, odd: Odd
+    stub: StubServer, bucket: StubBucket, control: None
 ) -> None:
     action = "GetAccessGrantsInstanceResourcePolicy"
     stub.world.grants = instance(grant())
-    stub.world.odd[action] = odd
-    facts = await read_from(stub)
-    code = "AccessDenied" if odd is Odd.DENIED else "Malformed"
-    unread = Unread(action, code)
-    assert facts.access_grants == AccessGrants(account=ACCOUNT, instance=INSTANCE, grants=(grant(),), policy=unread)
-    words = f"policy of the S3 Access Grants instance, which could not be read: {action} {code}"
-    assert words in not_looked_at(facts, Target(BUCKET))
+    for odd, code in ODD.items():
+        stub.world.odd = {action: odd}
+        facts = await read_from(stub)
+        found = AccessGrants(account=ACCOUNT, instance=INSTANCE, grants=(grant(),), policy=Unread(action, code))
+        assert facts.access_grants == found
+        words = f"policy of the S3 Access Grants instance, which could not be read: {action} {code}"
+        assert words in not_looked_at(facts, Target(BUCKET))
 
 
 async def test_behind_a_custom_endpoint_they_are_named_with_the_fix(stub: StubServer, bucket: StubBucket) -> None:
@@ -181,21 +176,17 @@ async def test_behind_a_custom_endpoint_they_are_named_with_the_fix(stub: StubSe
 # ---- answers that S3 does not give
 
 
-@pytest.mark.parametrize(
-    ("changes", "found"),
-    [
+async def test_no_call_is_made_where_the_account_may_be_another() -> None:
+    for changes, found in (
         (ANOTHERS, Unread("ListAccessGrantsInstances", "ForeignAccount")),
-        ({"ListBuckets": failed("ListBuckets", "AccessDenied")}, Unread("ListBuckets", "AccessDenied")),
-        (
-            {"GetCallerIdentity": failed("GetCallerIdentity", "AccessDenied")},
-            Unread("GetCallerIdentity", "AccessDenied"),
+        *(
+            ({action: failed(action, "AccessDenied")}, Unread(action, "AccessDenied"))
+            for action in ("ListBuckets", "GetCallerIdentity")
         ),
-    ],
-)
-async def test_no_call_is_made_where_the_account_may_be_another(changes: Mapping[str, Any], found: object) -> None:
-    answers = Answers(**{**ANSWERS, **changes})
-    assert (await read(answers)).access_grants == found
-    assert answers.accounts == []
+    ):
+        answers = Answers(**{**ANSWERS, **changes})
+        assert (await read(answers)).access_grants == found
+        assert answers.accounts == []
 
 
 async def test_no_call_is_made_for_a_bucket_whose_region_is_not_known() -> None:
@@ -205,10 +196,10 @@ async def test_no_call_is_made_for_a_bucket_whose_region_is_not_known() -> None:
     assert len(answers.accounts) == 1  # the account's public access block
 
 
-@pytest.mark.parametrize("code", ["Timeout", "ConnectionError"])
-async def test_no_call_is_made_where_s3_control_gave_no_answer_before(code: str) -> None:
-    silent = failed("GetPublicAccessBlock", code, 0)
-    assert await grants(Account=silent) == Unread("GetPublicAccessBlock", code)
+async def test_no_call_is_made_where_s3_control_gave_no_answer_before() -> None:
+    for code in ("Timeout", "ConnectionError"):
+        silent = failed("GetPublicAccessBlock", code, 0)
+        assert await grants(Account=silent) == Unread("GetPublicAccessBlock", code)
 
 
 async def test_an_instance_that_has_gone_meanwhile_has_no_grants() -> None:
@@ -216,41 +207,38 @@ async def test_an_instance_that_has_gone_meanwhile_has_no_grants() -> None:
     assert await grants(ListAccessGrants=gone) == AccessGrants(account=ACCOUNT)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        listed("../x"),
-        listed("x" * 65),
-        listed(Grantee=None),
-        listed(Grantee={"GranteeType": "IAM"}),
-        listed(Grantee={"GranteeType": "IAM", "GranteeIdentifier": ""}),
-        listed(Grantee={"GranteeType": "ROBOT", "GranteeIdentifier": ROLE}),
-        listed(Grantee={"GranteeType": "IAM", "GranteeIdentifier": "x" * 2049}),
-        listed(Permission="ALL"),
-        listed(Permission=None),
-        listed(GrantScope=None),
-        listed(GrantScope="b/*"),
-        listed(GrantScope="https://b/*"),
-        listed(GrantScope="s3://" + "x" * 2044),
-        listed(ApplicationArn="x" * 2049),
-    ],
+UNJUDGED: Final = (
+    listed("../x"),
+    listed("x" * 65),
+    *(
+        listed(Grantee=grantee)
+        for grantee in (
+            None,
+            {"GranteeType": "IAM"},
+            {"GranteeType": "IAM", "GranteeIdentifier": ""},
+            {"GranteeType": "ROBOT", "GranteeIdentifier": ROLE},
+            {"GranteeType": "IAM", "GranteeIdentifier": "x" * 2049},
+        )
+    ),
+    *(listed(Permission=permission) for permission in ("ALL", None)),
+    *(listed(GrantScope=scope) for scope in (None, "b/*", "https://b/*", "s3://" + "x" * 2044)),
+    listed(ApplicationArn="x" * 2049),
 )
-async def test_a_grant_that_cannot_be_judged_makes_all_of_them_unread(entry: dict[str, Any]) -> None:
-    answer = {"AccessGrantsList": [listed("good"), entry]}
-    assert await grants(ListAccessGrants=answer) == Unread("ListAccessGrants", "Malformed")
+UNNAMED: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"AccessGrantsInstancesList": [{}]},
+    {"AccessGrantsInstancesList": [{"AccessGrantsInstanceArn": "arn:aws:s3:us-east-1:1:access-grants/default"}]},
+    {"AccessGrantsInstancesList": [], "NextToken": "again"},
+)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {},
-        {"AccessGrantsInstancesList": [{}]},
-        {"AccessGrantsInstancesList": [{"AccessGrantsInstanceArn": "arn:aws:s3:us-east-1:1:access-grants/default"}]},
-        {"AccessGrantsInstancesList": [], "NextToken": "again"},
-    ],
-)
-async def test_an_instance_that_is_not_named_makes_the_grants_unread(answer: dict[str, Any]) -> None:
-    assert await grants(ListAccessGrantsInstances=answer) == Unread("ListAccessGrantsInstances", "Malformed")
+async def test_a_grant_or_an_instance_that_cannot_be_judged_makes_all_of_them_unread() -> None:
+    for entry in UNJUDGED:
+        answer = {"AccessGrantsList": [listed("good"), entry]}
+        assert await grants(ListAccessGrants=answer) == Unread("ListAccessGrants", "Malformed"), entry
+    for answer in UNNAMED:
+        found = await grants(ListAccessGrantsInstances=answer)
+        assert found == Unread("ListAccessGrantsInstances", "Malformed"), answer
 
 
 def pages(entries: Callable[[int], list[dict[str, Any]]], asked: list[int]) -> Callable[..., Mapping[str, Any]]:
@@ -287,29 +275,16 @@ async def test_a_listing_that_goes_round_is_unread() -> None:
     assert await grants(ListAccessGrants=answer) == Unread("ListAccessGrants", "Malformed")
 
 
-@pytest.mark.parametrize("answer", [{"Policy": "{"}, {}, failed("x", "AccessDenied")])
-async def test_a_policy_that_is_none_is_unread(answer: Any) -> None:
-    found = await grants(GetAccessGrantsInstanceResourcePolicy=answer)
-    assert isinstance(found, AccessGrants)
-    assert isinstance(found.policy, Unread)
+async def test_a_policy_that_is_none_is_unread() -> None:
+    for answer in ({"Policy": "{"}, {}, failed("x", "AccessDenied")):
+        found = await grants(GetAccessGrantsInstanceResourcePolicy=answer)
+        assert isinstance(found, AccessGrants)
+        assert isinstance(found.policy, Unread)
 
 
-@pytest.mark.parametrize(
-    ("scope", "prefix"),
-    [
-        ("s3://b/p*", "s3://b/p"),
-        ("s3://b/*", "s3://b/"),
-        ("s3://b*", "s3://b"),
-        ("s3://*", "s3://"),
-        ("s3://", "s3://"),
-        ("s3://b", "s3://b/"),
-        ("s3://b/", "s3://b/"),
-        ("s3://b/p/", "s3://b/p/"),
-        ("s3://b/p*q*", "s3://b/p"),
-        ("s3://b/p?", "s3://b/p"),
-        ("s3://b/p", None),
-        ("s3://b/p/key", None),
-    ],
-)
-def test_the_prefix_of_a_scope_is_text(scope: str, prefix: str | None) -> None:
-    assert grant(scope=scope).prefix == prefix
+def test_the_prefix_of_a_scope_is_text() -> None:
+    prefixes = {"b/p*": "b/p", "b/*": "b/", "b*": "b", "*": "", "": "", "b": "b/", "b/": "b/", "b/p/": "b/p/"}
+    prefixes |= {"b/p*q*": "b/p", "b/p?": "b/p"}
+    for scope, prefix in prefixes.items():
+        assert grant(scope=f"s3://{scope}").prefix == f"s3://{prefix}", scope
+    assert grant(scope="s3://b/p").prefix is grant(scope="s3://b/p/key").prefix is None

@@ -14,7 +14,7 @@ from auditor.model.object import Skipped, Unread
 from auditor.s3.access_points import MOST, NOT_DELEGATED, POLICY_UNREAD, delegates
 from auditor.s3.bucket import NO_CONTROL
 from auditor.s3.engines import parse_settings
-from tests.s3.test_bucket_at_aws import ACCOUNT, ANOTHERS, Answers, failed, read
+from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import FakeTime, make_caller
@@ -70,40 +70,24 @@ async def points(**changes: Any) -> tuple[AccessPoint, ...]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("key", "delegated"),
-    [
-        ("s3:DataAccessPointArn", True),
-        ("s3:DataAccessPointAccount", True),
-        ("S3:dataaccesspointarn", True),
-        ("s3:AccessPointNetworkOrigin", True),
-        ("aws:SourceArn", False),
-        ("s3:prefix", False),
-    ],
-)
-def test_a_policy_delegates_by_the_keys_of_access_points(key: str, delegated: bool) -> None:
-    assert delegates(policy(key)) == delegates(policy(key, "Deny")) == delegated
+def test_a_policy_delegates_by_the_keys_of_access_points() -> None:
+    named = (
+        "s3:DataAccessPointArn",
+        "s3:DataAccessPointAccount",
+        "S3:dataaccesspointarn",
+        "s3:AccessPointNetworkOrigin",
+    )
+    for key in (*named, "aws:SourceArn", "s3:prefix"):
+        assert delegates(policy(key)) == delegates(policy(key, "Deny")) == (key in named), key
     assert not delegates("")
 
 
 async def test_access_points_with_their_policies() -> None:
     answers = Answers(**DELEGATED)
     facts = await read(answers)
-    web = AccessPoint(
-        arn=arn("web"),
-        account=ACCOUNT,
-        public_access_block=ALL_ON,
-        policy=policy(),
-        policy_is_public=True,
-    )
-    inside = AccessPoint(
-        arn=arn("inside"),
-        account=ACCOUNT,
-        vpc="vpc-1",
-        public_access_block=ALL_ON,
-        policy=policy(),
-        policy_is_public=True,
-    )
+    shared: dict[str, Any] = {"public_access_block": ALL_ON, "policy": policy(), "policy_is_public": True}
+    web = AccessPoint(arn=arn("web"), account=ACCOUNT, **shared)
+    inside = AccessPoint(arn=arn("inside"), account=ACCOUNT, vpc="vpc-1", **shared)
     assert facts.access_points == (inside, web)
     assert {*answers.accounts} == {ACCOUNT}
 
@@ -114,25 +98,21 @@ async def test_access_point_without_a_policy() -> None:
         assert (point.policy, point.policy_is_public) == ("", False)
 
 
-@pytest.mark.parametrize(
-    ("action", "answer", "field", "code"),
-    [
-        ("GetAccessPoint", failed("GetAccessPoint", "AccessDenied"), "public_access_block", "AccessDenied"),
-        ("GetAccessPoint", {}, "public_access_block", "Malformed"),
-        ("GetAccessPoint", {"PublicAccessBlockConfiguration": {}}, "public_access_block", "Malformed"),
-        ("GetAccessPointPolicy", failed("GetAccessPointPolicy", "AccessDenied"), "policy", "AccessDenied"),
-        ("GetAccessPointPolicy", {"Policy": "{"}, "policy", "Malformed"),
-        ("GetAccessPointPolicy", {}, "policy", "Malformed"),
-        ("GetAccessPointPolicyStatus", failed("GetAccessPointPolicyStatus", "AccessDenied"), "policy_is_public",
-         "AccessDenied"),
-        ("GetAccessPointPolicyStatus", {"PolicyStatus": {}}, "policy_is_public", "Malformed"),
-    ],
-)  # fmt: skip
-async def test_a_part_that_cannot_be_read_is_unread_alone(action: str, answer: Any, field: str, code: str) -> None:
-    for point in await points(**{action: answer}):
-        parts = {name: getattr(point, name) for name in ("public_access_block", "policy", "policy_is_public")}
-        assert parts.pop(field) == Unread(action, code)
-        assert not [part for part in parts.values() if isinstance(part, Unread)]
+PARTS: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+    "GetAccessPoint": ("public_access_block", ({}, {"PublicAccessBlockConfiguration": {}})),
+    "GetAccessPointPolicy": ("policy", ({"Policy": "{"}, {})),
+    "GetAccessPointPolicyStatus": ("policy_is_public", ({"PolicyStatus": {}},)),
+}
+
+
+async def test_a_part_that_cannot_be_read_is_unread_alone() -> None:
+    for action, (field, malformed) in PARTS.items():
+        for answer in (failed(action, "AccessDenied"), *malformed):
+            code = "AccessDenied" if isinstance(answer, CallFailed) else "Malformed"
+            for point in await points(**{action: answer}):
+                parts = {name: getattr(point, name) for name, _ in PARTS.values()}
+                assert parts.pop(field) == Unread(action, code)
+                assert not [part for part in parts.values() if isinstance(part, Unread)]
 
 
 @pytest.mark.parametrize(
@@ -163,23 +143,27 @@ async def test_behind_a_custom_endpoint_they_are_skipped_with_the_fix() -> None:
     assert facts.access_points == Skipped(NO_CONTROL)
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (failed("ListAccessPoints", "AccessDenied"), "AccessDenied"),
-        ({}, "Malformed"),
-        ({"AccessPointList": [{"Name": "../x", "AccessPointArn": "a", "NetworkOrigin": "Internet"}]}, "Malformed"),
-        ({"AccessPointList": [{"Name": "web", "NetworkOrigin": "Internet"}]}, "Malformed"),
-        ({"AccessPointList": [{"Name": "web", "AccessPointArn": "a"}]}, "Malformed"),
-        ({"AccessPointList": [{"Name": "web", "AccessPointArn": "a", "NetworkOrigin": "VPC"}]}, "Malformed"),
-        ({"AccessPointList": [listed("web")], "NextToken": "again"}, "Malformed"),
-        ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST + 1)]}, "TooMany"),
-        ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST)], "NextToken": "t"}, "TooMany"),
-    ],
+def one(**members: str) -> dict[str, Any]:
+    return {"AccessPointList": [members]}
+
+
+NOT_ALL: Final[tuple[tuple[Any, str], ...]] = (
+    (failed("ListAccessPoints", "AccessDenied"), "AccessDenied"),
+    ({}, "Malformed"),
+    (one(Name="../x", AccessPointArn="a", NetworkOrigin="Internet"), "Malformed"),
+    (one(Name="web", NetworkOrigin="Internet"), "Malformed"),
+    (one(Name="web", AccessPointArn="a"), "Malformed"),
+    (one(Name="web", AccessPointArn="a", NetworkOrigin="VPC"), "Malformed"),
+    ({"AccessPointList": [listed("web")], "NextToken": "again"}, "Malformed"),
+    ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST + 1)]}, "TooMany"),
+    ({"AccessPointList": [listed(f"ap-{n}") for n in range(MOST)], "NextToken": "t"}, "TooMany"),
 )
-async def test_a_listing_that_does_not_name_them_all_is_unread(answer: Any, code: str) -> None:
-    facts = await read(delegated(ListAccessPoints=answer))
-    assert facts.access_points == Unread("ListAccessPoints", code)
+
+
+async def test_a_listing_that_does_not_name_them_all_is_unread() -> None:
+    for number, (answer, code) in enumerate(NOT_ALL):
+        facts = await read(delegated(ListAccessPoints=answer))
+        assert facts.access_points == Unread("ListAccessPoints", code), number
 
 
 async def test_the_listing_goes_on_to_its_last_page() -> None:

@@ -2,64 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from auditor.aws.connection import Connection
-from auditor.errors import BucketError, CallFailed
-from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.errors import BucketError
+from auditor.model.bucket import PublicAccessBlock
 from auditor.model.object import Skipped, Unread
-from auditor.s3.bucket import BucketSettingsReader
+from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read, reader
 from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 
-ACCOUNT = "111122223333"
 REGION = "x-amz-bucket-region"
-
-
-def failed(action: str, code: str, status: int = 403, **headers: str) -> CallFailed:
-    return CallFailed(action, code, status, headers={name.replace("_", "-"): text for name, text in headers.items()})
-
-
-class Answers:
-    """The questions about a bucket of ours, with the answers that the test changes."""
-
-    def __init__(self, **changes: Any) -> None:
-        self._answers: dict[str, Any] = {
-            "ListBuckets": {"Owner": {"ID": "me"}, "Buckets": [{"Name": "b"}]},
-            "GetCallerIdentity": {"Account": ACCOUNT},
-            "GetBucketAcl": {"Owner": {"ID": "me"}, "Grants": []},
-            **changes,
-        }
-        self.accounts: list[str] = []
-
-    async def head_bucket(self) -> Mapping[str, str]:
-        return await self.ask("HeadBucket")
-
-    async def ask(self, action: str, token: str | None = None) -> Mapping[str, Any]:
-        answer = self._answers.get(action, failed(action, "AccessDenied"))
-        if isinstance(answer, Exception):
-            raise answer
-        found: Mapping[str, Any] = answer
-        return found
-
-    async def control(self, action: str, account: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
-        self.accounts.append(account)
-        if action == "GetPublicAccessBlock":
-            return await self.ask("Account")
-        answer = self._answers.get(action, failed(action, "AccessDenied"))
-        return await self.ask(action) if not callable(answer) else answer(dict(arguments))
-
-
-def reader(answers: Answers, **connection: Any) -> BucketSettingsReader:
-    return BucketSettingsReader(Connection(bucket="b", **connection), make_caller(), answers)
-
-
-async def read(answers: Answers, **connection: Any) -> BucketFacts:
-    return await reader(answers, **connection).read("us-east-1")
-
-
 ELSEWHERE = "https://s3.example"
 
 
@@ -79,6 +32,14 @@ ELSEWHERE = "https://s3.example"
 )
 async def test_region(answer: Any, explicit: str | None, endpoint: str | None, region: Any) -> None:
     assert await reader(Answers(HeadBucket=answer), endpoint_url=endpoint).region(explicit) == region
+
+
+async def test_region_that_none_can_be() -> None:
+    for named in ("evil.example/#", "../..", "a b", "-eu", "12345", "x" * 64, "my_zone", "eu\u00e9"):
+        region = await reader(Answers(HeadBucket={REGION: named}), endpoint_url=ELSEWHERE).region(None)
+        assert isinstance(region, Skipped), named
+    for named in ("eu-west-1", "default", "a"):
+        assert await reader(Answers(HeadBucket={REGION: named}), endpoint_url=ELSEWHERE).region(None) == named
 
 
 @pytest.mark.parametrize(
@@ -104,7 +65,6 @@ async def test_bucket_that_cannot_be_audited(answer: Any, explicit: str | None, 
 BLOCK = {"Account": {"PublicAccessBlockConfiguration": {"IgnorePublicAcls": True}}}
 IGNORES = PublicAccessBlock(ignore_public_acls=True)
 LIST_DENIED = {"ListBuckets": failed("ListBuckets", "AccessDenied")}
-ANOTHERS = {"GetBucketAcl": {"Owner": {"ID": "other"}, "Grants": []}}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +127,7 @@ async def test_owner(changes: Any, owner: object, own_id: object) -> None:
 async def test_sts_that_nobody_can_connect_to_is_given_up_soon_though_s3_answers() -> None:
     caller = make_caller(FakeTime(), dice=LongestPause())
     answers = Answers(GetCallerIdentity=failed("GetCallerIdentity", "ConnectionError", 0))
-    facts = await BucketSettingsReader(Connection(bucket="b"), caller, answers).read("us-east-1")
+    facts = await reader(answers, caller).read("us-east-1")
     assert facts.account == Unread("GetCallerIdentity", "ConnectionError")
     assert caller.counts["retried"] == 5
 

@@ -9,10 +9,8 @@ import re
 from hashlib import sha256
 from typing import Any
 
-import pytest
-
 from auditor.model.bucket import BucketFacts, Semantics
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Unread
 from auditor.s3.bucket_settings import ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
@@ -42,31 +40,36 @@ async def read(url: str, semantics: Semantics = Semantics.AWS) -> BucketFacts:
     return facts
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        {"StringEquals": {"aws:ResourceTag/team": "red"}},
-        {"Null": {"AWS:resourceTag/team": "true"}},
-        {"StringEquals": {"s3:BucketTag/team": "red"}},
-        {"StringEquals": {"aws:PrincipalTag/team": "${aws:ResourceTag/team}"}},
-        {"StringEquals": {"aws:PrincipalTag/team": "x-${ s3:BucketTag/team, 'none'}"}},
-    ],
+ASKING = (
+    policy({"StringEquals": {"aws:ResourceTag/team": "red"}}),
+    policy({"Null": {"AWS:resourceTag/team": "true"}}),
+    policy({"StringEquals": {"s3:BucketTag/team": "red"}}),
+    policy({"StringEquals": {"aws:PrincipalTag/team": "${aws:ResourceTag/team}"}}),
+    policy({"StringEquals": {"aws:PrincipalTag/team": "x-${ s3:BucketTag/team, 'none'}"}}),
+    policy({}, f"arn:aws:s3:::{BUCKET}/${{aws:ResourceTag/team}}/*"),
 )
-async def test_a_policy_that_asks_for_a_tag(stub: StubServer, bucket: StubBucket, condition: dict[str, Any]) -> None:
-    bucket.policy, bucket.abac = policy(condition), "Enabled"
-    bucket.tags = {"team": "red", "secret": "never kept"}
-    facts = await read(stub.url)
-    assert (facts.abac, facts.tags) == (True, {"team": "red"})
-    asked = [call for call in stub.calls if call.operation in CALLS]
-    assert [call.operation for call in asked] == [*CALLS]
-    assert {call.headers.get("x-amz-expected-bucket-owner") for call in asked} == {ACCOUNT}
-    assert all("signature=" in call.headers["authorization"].lower() for call in asked)
 
 
-async def test_a_resource_with_a_tag_as_variable(stub: StubServer, bucket: StubBucket) -> None:
-    bucket.policy = policy({}, f"arn:aws:s3:::{BUCKET}/${{aws:ResourceTag/team}}/*")
+async def test_a_policy_that_asks_for_a_tag(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.abac, bucket.tags = "Enabled", {"team": "red", "secret": "never kept"}
+    for bucket.policy in ASKING:
+        stub.forget()
+        facts = await read(stub.url)
+        assert (facts.abac, facts.tags) == (True, {"team": "red"}), bucket.policy
+        asked = [call for call in stub.calls if call.operation in CALLS]
+        assert [call.operation for call in asked] == [*CALLS]
+        assert {call.headers.get("x-amz-expected-bucket-owner") for call in asked} == {ACCOUNT}
+
+
+async def test_no_other_policy_asks_a_call(stub: StubServer, bucket: StubBucket) -> None:
     bucket.abac, bucket.tags = "Enabled", {"team": "red"}
-    assert (await read(stub.url)).tags == {"team": "red"}
+    for bucket.policy in (None, policy({}), policy({"StringEquals": {"s3:ExistingObjectTag/team": "red"}})):
+        facts = await read(stub.url)
+        assert (facts.abac, facts.tags) == (NOT_TESTED, NOT_TESTED), bucket.policy
+    bucket.policy, bucket.odd["GetBucketPolicy"] = TEAM, Odd.DENIED
+    facts = await read(stub.url)
+    assert (facts.abac, facts.tags) == (MAY_BE_TESTED, MAY_BE_TESTED)
+    assert not [call for call in stub.calls if call.operation in CALLS]
 
 
 async def test_each_spelling_of_a_tag_is_kept(stub: StubServer, bucket: StubBucket) -> None:
@@ -82,21 +85,6 @@ async def test_a_tag_that_the_bucket_does_not_have(stub: StubServer, bucket: Stu
     assert (await read(stub.url)).tags == {"team": None}
 
 
-@pytest.mark.parametrize("text", [None, policy({}), policy({"StringEquals": {"s3:ExistingObjectTag/team": "red"}})])
-async def test_no_other_policy_asks_a_call(stub: StubServer, bucket: StubBucket, text: str | None) -> None:
-    bucket.policy, bucket.abac, bucket.tags = text, "Enabled", {"team": "red"}
-    facts = await read(stub.url)
-    assert (facts.abac, facts.tags) == (NOT_TESTED, NOT_TESTED)
-    assert not [call for call in stub.calls if call.operation in CALLS]
-
-
-async def test_a_policy_that_was_not_read_asks_no_call(stub: StubServer, bucket: StubBucket) -> None:
-    bucket.policy, bucket.odd["GetBucketPolicy"] = TEAM, Odd.DENIED
-    facts = await read(stub.url)
-    assert (facts.abac, facts.tags) == (MAY_BE_TESTED, MAY_BE_TESTED)
-    assert not [call for call in stub.calls if call.operation in CALLS]
-
-
 async def test_without_abac_no_condition_sees_the_tags(stub: StubServer, bucket: StubBucket) -> None:
     bucket.policy, bucket.tags = TEAM, {"team": "red"}
     facts = await read(stub.url)
@@ -104,23 +92,18 @@ async def test_without_abac_no_condition_sees_the_tags(stub: StubServer, bucket:
     assert stub.count("GetBucketTagging") == 0
 
 
-@pytest.mark.parametrize("odd", [Odd.DENIED, Odd.EMPTY, Odd.MALFORMED])
-async def test_an_answer_that_tells_nothing_is_unread(stub: StubServer, bucket: StubBucket, odd: Odd) -> None:
+async def test_an_answer_that_tells_nothing_is_unread(stub: StubServer, bucket: StubBucket) -> None:
     bucket.policy, bucket.abac, bucket.tags = TEAM, "Enabled", {"team": "red"}
-    code = "AccessDenied" if odd is Odd.DENIED else "Malformed"
-    bucket.odd["GetBucketAbac"] = odd
-    facts = await read(stub.url)
-    assert (facts.abac, facts.tags) == (Unread("GetBucketAbac", code), {"team": "red"})
-    del bucket.odd["GetBucketAbac"]
-    bucket.odd["GetBucketTagging"] = odd
-    facts = await read(stub.url)
-    assert (facts.abac, facts.tags) == (True, Unread("GetBucketTagging", code))
-
-
-@pytest.mark.parametrize("status", ["", "On", "enabled"])
-async def test_a_status_that_s3_does_not_have(stub: StubServer, bucket: StubBucket, status: str) -> None:
-    bucket.policy, bucket.abac = TEAM, status
-    assert (await read(stub.url)).abac == Unread("GetBucketAbac", "Malformed")
+    for odd, code in ((Odd.DENIED, "AccessDenied"), (Odd.EMPTY, "Malformed"), (Odd.MALFORMED, "Malformed")):
+        bucket.odd = {"GetBucketAbac": odd}
+        facts = await read(stub.url)
+        assert (facts.abac, facts.tags) == (Unread("GetBucketAbac", code), {"team": "red"})
+        bucket.odd = {"GetBucketTagging": odd}
+        facts = await read(stub.url)
+        assert (facts.abac, facts.tags) == (True, Unread("GetBucketTagging", code))
+    bucket.odd = {}
+    for bucket.abac in ("", "On", "enabled"):
+        assert (await read(stub.url)).abac == Unread("GetBucketAbac", "Malformed")
 
 
 async def test_another_server_without_the_calls_has_no_abac(stub: StubServer, bucket: StubBucket) -> None:
@@ -154,7 +137,3 @@ async def test_the_signature_is_that_of_the_question(stub: StubServer, bucket: S
     for part in (*scope.split("/"), text):
         key = hmac.digest(key, part.encode(), "sha256")
     assert key.hex() == signature
-
-
-def test_facts_that_are_missing_are_no_tags() -> None:
-    assert isinstance(BucketFacts(bucket=BUCKET).tags, Skipped)

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Ask, Evidence, FactSource, Grant, Head, ObjectRef, ReadAt, Skipped, Unread
-from auditor.model.reuse import NO_PRIOR, Prior
+from auditor.model.reuse import Prior
 from auditor.s3.calls import RetryPolicy
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
-from tests.conformance.memory import MODIFIED, OWNER, Hook, MemoryEngine
+from tests.conformance.memory import OWNER, Hook, MemoryEngine
 from tests.support.fakes.caller import make_caller
 
 BOTH: Final = Ask()
@@ -29,16 +29,6 @@ PUBLIC: Final = Acl(OWNER, (Grant("http://acs.amazonaws.com/groups/global/AllUse
 
 async def unhindered(action: str, key: str) -> None:
     """Answer every call."""
-
-
-def refuse(action: str, code: str, status: int) -> Hook:
-    names = {"acl": "GetObjectAcl", "head": "HeadObject", "list": "ListObjectsV2"}
-
-    async def hook(asked: str, key: str) -> None:
-        if asked == action:
-            raise CallFailed(names[action], code, status)
-
-    return hook
 
 
 class World:
@@ -88,26 +78,26 @@ class World:
         return evidence, [action for action, _ in self.engine.asked]
 
 
-@pytest.mark.parametrize(
-    ("has_acl", "has_head", "calls"),
-    [(True, True, []), (True, False, ["head"]), (False, True, ["acl"]), (False, False, ["acl", "head"])],
-)
-async def test_exactly_the_calls_of_facts_that_are_lacking(has_acl: bool, has_head: bool, calls: list[str]) -> None:
-    world = World()
-    whole = world.whole
-    prior = replace(whole, acl=whole.acl if has_acl else None, head=whole.head if has_head else None)
-    known = world.reader.known(world.seen, prior)
-    evidence, asked = await world.read(prior)
-    assert asked == calls
-    assert known == (evidence if not calls else None)
-    assert (evidence.acl, evidence.head) == (whole.acl, whole.head)
-    kept = ReadAt(
-        EARLIER if has_acl else None,
-        BEFORE if has_head else None,
-        FactSource.RUN if has_acl else None,
-        FactSource.RUN if has_head else None,
-    )
-    assert evidence.read_at == (kept if kept != ReadAt() else None)
+async def test_exactly_the_calls_of_facts_that_are_lacking() -> None:
+    for has_acl, has_head, calls in (
+        (True, True, []),
+        (True, False, ["head"]),
+        (False, True, ["acl"]),
+        (False, False, ["acl", "head"]),
+    ):
+        world = World()
+        whole = world.whole
+        prior = replace(whole, acl=whole.acl if has_acl else None, head=whole.head if has_head else None)
+        known = world.reader.known(world.seen, prior)
+        evidence, asked = await world.read(prior)
+        assert asked == calls
+        assert known == (evidence if not calls else None)
+        assert (evidence.acl, evidence.head) == (whole.acl, whole.head)
+        run = FactSource.RUN
+        kept = ReadAt(*((EARLIER, None, run, None) if has_acl else (None,) * 4))
+        if has_head:
+            kept = replace(kept, head=BEFORE, head_from=run)
+        assert evidence.read_at == (kept if kept != ReadAt() else None)
 
 
 async def test_source_and_time_of_each_fact_are_carried_on() -> None:
@@ -131,24 +121,19 @@ async def test_owner_that_the_listing_does_not_name_comes_from_the_earlier_acl()
     assert (evidence.owner, asked) == (OWNER, [])
 
 
-async def test_head_that_shows_other_bytes_voids_the_earlier_acl() -> None:
+@pytest.mark.parametrize("again", [False, True])
+async def test_head_that_shows_an_object_written_since_voids_the_earlier_acl(again: bool) -> None:
+    """Other bytes, or the same bytes written again."""
     world = World()
     prior = replace(world.whole, head=None)
-    world.engine.put("k", b"newer", acl=PUBLIC)
-    evidence, asked = await world.read(prior)
-    assert (evidence.acl, evidence.changed, evidence.read_at) == (PUBLIC, True, None)
-    assert asked == ["head", "acl"]
-
-
-async def test_head_that_shows_the_same_bytes_written_again_voids_the_earlier_acl() -> None:
-    world = World()
-    prior = replace(world.whole, head=None)
-    world.engine.put("k", b"x", acl=PUBLIC)
+    world.engine.put("k", b"x" if again else b"newer", acl=PUBLIC)
     found = world.engine.find("k")
     assert found is not None
-    found.head = replace(found.head, last_modified="2026-03-01T00:00:00Z")
+    if again:
+        found.head = replace(found.head, last_modified="2026-03-01T00:00:00Z")
     evidence, asked = await world.read(prior)
     assert (evidence.acl, evidence.read_at, asked) == (PUBLIC, None, ["head", "acl"])
+    assert evidence.changed is not again
 
 
 async def test_earlier_head_of_other_bytes_is_not_used() -> None:
@@ -158,46 +143,31 @@ async def test_earlier_head_of_other_bytes_is_not_used() -> None:
     assert (evidence.head, asked) == (world.head, ["head"])
 
 
-async def test_denied_call_for_the_lacking_fact_leaves_the_object_undecided() -> None:
-    world = World(refuse("head", "403", 403))
-    evidence, _ = await world.read(replace(world.whole, head=None))
-    assert evidence.head == Unread("HeadObject", "403")
-    assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactSource.RUN)
-
-
-async def test_earlier_acl_does_not_prove_that_a_head_without_an_object_means_a_gone_object() -> None:
-    world = World(refuse("head", "404", 404))
-    evidence, asked = await world.read(replace(world.whole, head=None))
-    assert evidence.vanished
-    assert asked == ["head", "list"]  # the bucket answers today
-
-
-async def test_customers_key_behind_an_earlier_acl_is_proved_by_this_acl() -> None:
-    world = World(refuse("head", "400", 400))
-    evidence, asked = await world.read(replace(world.whole, head=None))
-    assert evidence.head == Unread("HeadObject", "SSE-C")
-    assert asked == ["head", "acl"]  # an ACL costs a twelfth of a listing
-    assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactSource.RUN)
-
-
-async def test_customers_key_behind_an_earlier_acl_that_is_denied_today_is_proved_by_a_listing() -> None:
+@pytest.mark.parametrize(
+    ("refused", "code", "calls"),
+    [
+        ({"head": 403}, "403", ["head"]),
+        ({"head": 404}, "", ["head", "list"]),  # the bucket answers today
+        ({"head": 400}, "SSE-C", ["head", "acl"]),  # an ACL costs a twelfth of a listing
+        ({"head": 400, "acl": 403}, "SSE-C", ["head", "acl", "list"]),
+        ({"head": 400, "acl": 403, "list": 403}, "400", ["head", "acl", "list"]),
+    ],
+)
+async def test_refused_head_behind_an_earlier_acl_is_explained_by_answers_of_today(
+    refused: Mapping[str, int], code: str, calls: list[str]
+) -> None:
     async def hook(asked: str, key: str) -> None:
-        if asked != "list":
-            raise CallFailed("GetObjectAcl", "AccessDenied", 403) if asked == "acl" else CallFailed("Head", "400", 400)
+        if asked in refused:
+            raise CallFailed(asked, "AccessDenied" if asked != "head" else str(refused[asked]), refused[asked])
 
     world = World(hook)
     evidence, asked = await world.read(replace(world.whole, head=None))
-    assert evidence.head == Unread("HeadObject", "SSE-C")
-    assert asked == ["head", "acl", "list"]
-
-
-async def test_head_that_nothing_explains_behind_an_earlier_acl_is_not_called_sse_c() -> None:
-    async def hook(asked: str, key: str) -> None:
-        raise CallFailed("Any", "400" if asked == "head" else "AccessDenied", 400 if asked == "head" else 403)
-
-    world = World(hook)
-    evidence, _ = await world.read(replace(world.whole, head=None))
-    assert evidence.head == Unread("HeadObject", "400")
+    assert asked == calls
+    assert evidence.vanished is not bool(code)
+    if code:
+        assert isinstance(evidence.head, Unread)
+        assert evidence.head.code == code
+        assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactSource.RUN)
 
 
 async def test_no_acl_is_kept_where_the_acl_of_the_bucket_counts() -> None:
@@ -247,9 +217,3 @@ async def test_prior_of_a_step_reaches_the_reader() -> None:
         ReadAt(head=BEFORE, head_from=FactSource.RUN),
         None,
     ]
-
-
-def test_nothing_known_is_not_known() -> None:
-    world = World()
-    assert world.reader.known(world.seen, NO_PRIOR) is None
-    assert world.seen.last_modified == MODIFIED

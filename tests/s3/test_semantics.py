@@ -19,7 +19,7 @@ from auditor.s3.bucket_settings import SETTINGS
 from auditor.s3.engines.base import Questions
 from auditor.s3.open import find_region
 from auditor.s3.semantics import DNS_SUFFIXES, semantics_of
-from tests.s3.test_bucket_at_aws import Answers, failed, reader
+from tests.s3.answers import Answers, failed, reader
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import FakeTime, make_caller

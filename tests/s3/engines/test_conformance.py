@@ -7,22 +7,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import botocore
 import pytest
 from msgspec.structs import asdict, fields
 
-from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef
-from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine, ListQuery
 from tests.conformance.engines import CHECKS, EngineCheck
 from tests.conformance.engines.world import StoredVersion
 from tests.conformance.memory import OWNER as MEMORY_OWNER
 from tests.conformance.memory import MemoryEngine
-from tests.s3.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything, read
+from tests.s3.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything
 from tests.s3.engines.conftest import Opening
-from tests.support.engine_names import INSTALLED
-from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.ends import streams_served
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
@@ -150,19 +145,6 @@ class TestFacts:
 
 
 class TestWhatEveryCallCarries:
-    async def test_odd_keys_are_sent_as_they_are(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
-        for key in ODD_KEYS.values():
-            bucket.put(key)
-            stub.forget()
-            await engine.get_acl(key, None)
-            await engine.head(key, None, checksum=True)
-            await read(engine, key)
-            assert [(logged.operation, logged.key) for logged in stub.requests] == [
-                ("GetObjectAcl", key),
-                ("HeadObject", key),
-                ("GetObject", key),
-            ]
-
     async def test_version_and_etag(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
         bucket.versioning = "Enabled"
         stored = bucket.put("k", b"old")
@@ -196,11 +178,6 @@ class TestWhatEveryCallCarries:
             assert (await failure_of(engine, CALLS["ListObjectsV2"])).status == 403
 
 
-def test_only_the_environment_of_the_newest_botocore_lacks_an_engine() -> None:
-    lacking = {"aioboto3"} if int(botocore.__version__.split(".")[1]) >= 44 else set()
-    assert ENGINES.keys() - INSTALLED == lacking
-
-
 async def test_calls_run_side_by_side_up_to_the_concurrency(
     opening: Opening, stub: StubServer, bucket: StubBucket
 ) -> None:
@@ -218,25 +195,3 @@ async def test_engine_that_signs_by_itself_knows_its_open_connections(opening: O
         assert engine.open_connections == 0
         await asyncio.gather(*(engine.get_acl("key", None) for _ in range(3)))
         assert engine.open_connections == (3 if type(engine).__name__ == "DirectEngine" else 0)
-
-
-async def test_engines_agree_on_a_bucket_of_everything(stub: StubServer, bucket: StubBucket) -> None:
-    """Every engine gives the same facts of the same objects."""
-    put_everything(bucket)
-    for kind, key in ODD_KEYS.items():
-        bucket.put(key, kind.encode(), metadata={"kind": kind}, acl="public-read")
-    by_engine: dict[str, Any] = {}
-    for name in INSTALLED:
-        async with ENGINES[name](Connection(bucket=bucket.name, endpoint_url=stub.url)) as engine:
-            refs, _, _ = await list_all(engine, ListQuery(versions=True))
-            by_engine[name] = [
-                (
-                    ref,
-                    await engine.get_acl(ref.key, ref.version_id),
-                    asdict(await engine.head(ref.key, ref.version_id, checksum=True)),
-                )
-                for ref in refs
-            ]
-    first, *others = by_engine.values()
-    assert len(first) == len(ODD_KEYS) + 1
-    assert all(facts == first for facts in others)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -75,12 +74,6 @@ class TestClock:
                 assert is_transient(failure)
                 for call in CALLS.values():
                     await call(engine)
-
-    async def test_calls_that_were_under_way_when_it_was_set_are_worth_another_try(self) -> None:
-        with FarServer(filled()) as server:
-            async with engine_of(server.url) as engine:
-                failures = await asyncio.gather(*(failure_of(engine, CALLS["HeadObject"]) for _ in range(4)))
-        assert [failure.code for failure in failures] == [CLOCK_SET] * 4
 
     async def test_a_refusal_in_the_right_time_is_a_refusal(self) -> None:
         def refuse(call: Call) -> Reply:
@@ -213,14 +206,6 @@ class TestWhatCannotBeSent:
                         pass
                 assert caught.value.code == "Unsignable"
             assert server.requests == []
-
-
-async def test_the_time_of_a_request_is_its_own(stub: StubServer) -> None:
-    before = time.time()
-    async with engine_of(stub.url) as engine:
-        await failure_of(engine, CALLS["HeadObject"])
-    signed = datetime.strptime(stub.calls[0].headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    assert int(before) <= signed <= time.time()
 
 
 async def test_another_environment_is_another_place(

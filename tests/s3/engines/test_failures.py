@@ -63,35 +63,31 @@ WITHOUT_BODY: Final = {
 
 
 class TestFailures:
-    @pytest.mark.parametrize("what", FAILURES)
     async def test_code_and_status_after_one_request(
-        self, engine: Engine, stub: StubServer, bucket: StubBucket, what: str
+        self, engine: Engine, stub: StubServer, bucket: StubBucket
     ) -> None:
         bucket.put("key")
-        fault, code, status = FAILURES[what]
-        stub.faults = [fault]
-        for operation, call in CALLS.items():
-            stub.forget()
-            failure = await failure_of(engine, call)
-            expected = str(status) if operation == "HeadObject" else code
-            assert (failure.action, failure.code, failure.status) == (operation, expected, status)
-            assert [logged.operation for logged in stub.requests] == [operation]
+        for what, (fault, code, status) in FAILURES.items():
+            stub.faults = [fault]
+            for operation, call in CALLS.items():
+                stub.forget()
+                failure = await failure_of(engine, call)
+                expected = str(status) if operation == "HeadObject" else code
+                assert (failure.action, failure.code, failure.status) == (operation, expected, status), what
+                assert [logged.operation for logged in stub.requests] == [operation], what
 
-    @pytest.mark.parametrize("what", WITHOUT_BODY)
-    async def test_answer_without_a_usable_body(
-        self, engine: Engine, stub: StubServer, bucket: StubBucket, what: str
-    ) -> None:
+    async def test_answer_without_a_usable_body(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
         """GetObject is left out: any bytes may be an object's, and the reader checks their number."""
         bucket.put("key")
-        fault, code = WITHOUT_BODY[what]
-        stub.faults = [fault]
-        for operation in ("ListObjectsV2", "ListObjectVersions", "GetObjectAcl", "HeadObject"):
-            stub.forget()
-            failure = await failure_of(engine, CALLS[operation])
-            # A HEAD has no body that could be halved: what is left is one without its headers.
-            expected = "Malformed" if operation == "HeadObject" and fault is TRUNCATED else code
-            assert (failure.action, failure.code) == (operation, expected)
-            assert len(stub.requests) == 1
+        for what, (fault, code) in WITHOUT_BODY.items():
+            stub.faults = [fault]
+            for operation in ("ListObjectsV2", "ListObjectVersions", "GetObjectAcl", "HeadObject"):
+                stub.forget()
+                failure = await failure_of(engine, CALLS[operation])
+                # A HEAD has no body that could be halved: what is left is one without its headers.
+                expected = "Malformed" if operation == "HeadObject" and fault is TRUNCATED else code
+                assert (failure.action, failure.code) == (operation, expected), what
+                assert len(stub.requests) == 1, what
 
     async def test_reset(self, engine: Engine, name: str, stub: StubServer, bucket: StubBucket) -> None:
         bucket.put("key")
@@ -112,10 +108,6 @@ class TestFailures:
             failure = await failure_of(engine, CALLS[operation])
             assert (failure.action, failure.code) == (operation, "ConnectionError")
             assert len(stub.requests) == 1
-
-    async def test_body_of_an_error_cut_off(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
-        stub.faults = [CUT]
-        assert (await failure_of(engine, CALLS["GetObject"])).code == "ConnectionError"
 
     async def test_no_answer_in_time(self, opening: Opening, stub: StubServer, bucket: StubBucket) -> None:
         bucket.put("key")
@@ -140,13 +132,6 @@ class TestFailures:
                 failure = await failure_of(engine, call)
                 assert failure.status == 301
                 assert failure.headers["x-amz-bucket-region"] == "eu-central-1"
-
-    async def test_object_under_a_customers_key_costs_one_head(
-        self, engine: Engine, stub: StubServer, bucket: StubBucket
-    ) -> None:
-        bucket.put("key", sse=None, sse_c=True)
-        assert (await failure_of(engine, CALLS["HeadObject"])).code == "400"
-        assert [logged.operation for logged in stub.requests] == ["HeadObject"]
 
     async def test_no_credentials(self, opening: Opening, bucket: StubBucket, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -173,7 +158,7 @@ async def _arrival(stub: StubServer) -> None:
 
 
 class TestResuming:
-    @pytest.mark.parametrize("size", [999, 65_536, 1_000_000])
+    @pytest.mark.parametrize("size", [999, 1_000_000])
     async def test_body_that_is_cut_again_and_again_is_read_on_at_the_very_byte(
         self, opening: Opening, size: int
     ) -> None:
@@ -242,20 +227,21 @@ def cutting(whole: bytes, cuts: Iterator[int]) -> Script:
 
 
 class TestCancellation:
-    @pytest.mark.parametrize("operation", CALLS)
     async def test_cancelled_in_mid_call_the_engine_goes_on(
-        self, opening: Opening, stub: StubServer, bucket: StubBucket, operation: str
+        self, opening: Opening, stub: StubServer, bucket: StubBucket
     ) -> None:
         bucket.put("key", b"body")
         async with opening(concurrency=1, read_timeout=0.5) as engine:
-            stub.faults = [BLACK_HOLE]
-            task = asyncio.ensure_future(CALLS[operation](engine))
-            await _arrival(stub)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            stub.faults = []
-            assert await read(engine, "key") == b"body"
+            for operation, call in CALLS.items():
+                stub.forget()
+                stub.faults = [BLACK_HOLE]
+                task = asyncio.ensure_future(call(engine))
+                await _arrival(stub)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                stub.faults = []
+                assert await read(engine, "key") == b"body", operation
 
     async def test_cancelled_in_the_middle_of_a_body(self, opening: Opening, bucket: StubBucket) -> None:
         bucket.put("big", b"x" * 5_000_000)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 
 from auditor.model.object import ALL_USERS, Acl, Grant
+from auditor.s3.engines.base import Engine
 from tests.s3.engines.common import CALLS, failure_of
 from tests.s3.engines.conftest import Opening
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer, entry, listing
-from tests.support.servers.stub_calls import Call, Reply
+from tests.support.servers.stub_calls import Reply
 from tests.support.servers.stub_xml import document
 from tests.support.servers.world import OWNER, World
 
@@ -36,8 +38,13 @@ HEADS = {
 }
 
 
-def answering(operation: str, reply: Reply) -> Callable[[Call], Reply | None]:
-    return lambda call: reply if call.operation == operation else None
+@asynccontextmanager
+async def answering(opening: Opening, world: World, operation: str, replies: list[Reply]) -> AsyncIterator[Engine]:
+    """An engine, and a server that gives these replies to the operation, one after the other."""
+    left = iter(replies)
+    with HookedServer(world, lambda call: next(left) if call.operation == operation else None) as server:
+        async with opening(endpoint_url=server.url) as engine:
+            yield engine
 
 
 @pytest.fixture
@@ -47,50 +54,31 @@ def world() -> World:
     return made
 
 
-@pytest.mark.parametrize("what", LISTINGS)
-async def test_listing_with(opening: Opening, world: World, what: str) -> None:
-    with HookedServer(world, answering("ListObjectsV2", LISTINGS[what])) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            assert (await failure_of(engine, CALLS["ListObjectsV2"])).code == "Malformed"
+async def codes(opening: Opening, world: World, operation: str, replies: Mapping[str, Reply]) -> dict[str, str]:
+    """The code of the failure for each reply."""
+    async with answering(opening, world, operation, [*replies.values()]) as engine:
+        return {what: (await failure_of(engine, CALLS[operation])).code for what in replies}
 
 
-@pytest.mark.parametrize("what", HEADS)
-async def test_head_with(opening: Opening, world: World, what: str) -> None:
-    with HookedServer(world, answering("HeadObject", Reply(200, {**HEAD, **HEADS[what]}))) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            assert (await failure_of(engine, CALLS["HeadObject"])).code == "Malformed"
+def acl(grantee: str, permission: str, owner: str = OWNER) -> Reply:
+    grant = f"<Grant><Grantee><URI>{grantee}</URI></Grantee><Permission>{permission}</Permission></Grant>"
+    body = f"<Owner><ID>{owner}</ID></Owner><AccessControlList>{grant}</AccessControlList>"
+    return Reply(200, {}, document("AccessControlPolicy", body))
 
 
-async def test_code_as_long_as_a_book_is_cut(opening: Opening, world: World) -> None:
+async def test_answers_that_are_malformed(opening: Opening, world: World) -> None:
+    heads = {what: Reply(200, {**HEAD, **headers}) for what, headers in HEADS.items()}
+    acls = {f"the permission {permission!r}": acl(ALL_USERS, permission) for permission in ("", "read", "PUBLIC")}
+    for operation, replies in (("ListObjectsV2", LISTINGS), ("HeadObject", heads), ("GetObjectAcl", acls)):
+        assert await codes(opening, world, operation, replies) == dict.fromkeys(replies, "Malformed")
+
+
+async def test_answers_that_are_odd_and_yet_facts(opening: Opening, world: World) -> None:
     book = b"<Error><Code>" + b"x" * 100_000 + b"</Code></Error>"
-    with HookedServer(world, answering("GetObjectAcl", Reply(403, {}, book))) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            assert len((await failure_of(engine, CALLS["GetObjectAcl"])).code) == 100
-
-
-async def test_first_day_of_all_in_a_far_time_zone_is_kept_as_it_is(opening: Opening, world: World) -> None:
-    reply = listing(entry("a", written="0001-01-01T00:00:00+14:00"))
-    with HookedServer(world, answering("ListObjectsV2", reply)) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            await CALLS["ListObjectsV2"](engine)
-
-
-async def test_acl_laid_out_in_lines_grants_what_it_grants(opening: Opening, world: World) -> None:
-    grantee = f"<Grantee><URI>\n  {ALL_USERS}\n</URI></Grantee>"
-    body = (
-        f"<Owner><ID> {OWNER} </ID></Owner><AccessControlList><Grant>{grantee}<Permission> READ\n</Permission></Grant>"
-    )
-    reply = Reply(200, {}, document("AccessControlPolicy", f"{body}</AccessControlList>"))
-    with HookedServer(world, answering("GetObjectAcl", reply)) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            assert await engine.get_acl("key", None) == Acl(OWNER, (Grant(ALL_USERS, "READ"),))
-
-
-@pytest.mark.parametrize("permission", ["", "read", "PUBLIC"])
-async def test_permission_that_is_none(opening: Opening, world: World, permission: str) -> None:
-    grant = f"<Grant><Grantee><URI>{ALL_USERS}</URI></Grantee><Permission>{permission}</Permission></Grant>"
-    body = f"<Owner><ID>{OWNER}</ID></Owner><AccessControlList>{grant}</AccessControlList>"
-    reply = Reply(200, {}, document("AccessControlPolicy", body))
-    with HookedServer(world, answering("GetObjectAcl", reply)) as server:
-        async with opening(endpoint_url=server.url) as engine:
-            assert (await failure_of(engine, CALLS["GetObjectAcl"])).code == "Malformed"
+    assert len((await codes(opening, world, "GetObjectAcl", {"a book": Reply(403, {}, book)}))["a book"]) == 100
+    in_lines = acl(f"\n  {ALL_USERS}\n", " READ\n", f" {OWNER} ")
+    async with answering(opening, world, "GetObjectAcl", [in_lines]) as engine:
+        assert await engine.get_acl("key", None) == Acl(OWNER, (Grant(ALL_USERS, "READ"),))
+    first_day = listing(entry("a", written="0001-01-01T00:00:00+14:00"))
+    async with answering(opening, world, "ListObjectsV2", [first_day]) as engine:
+        await CALLS["ListObjectsV2"](engine)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -36,11 +37,11 @@ async def failed(call):
         return repr(error)
     return "an answer"
 
-async def main(name, url):
+async def attacked(name, url, idle):
     connection = Connection(bucket="audited", endpoint_url=url, concurrency=32, read_timeout=20.0)
     async with ENGINES[name](connection) as engine:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        idle = memory()["VmRSS:"]
+        idle = idle or memory()["VmRSS:"]
         codes = set()
         for at_once, calls in ((1, CALLS), (24, ["GetObjectAcl", "HeadObject"]), (2, ["ListObjectsV2"])):
             for call in calls:
@@ -48,25 +49,34 @@ async def main(name, url):
                     codes.update(await asyncio.gather(*[failed(CALLS[call](engine)) for _ in range(at_once)]))
         if getattr(engine, "asks", False):
             codes.add(await failed(engine.ask("GetBucketEncryption")))
-    print(json.dumps({"codes": sorted(codes), "more": memory()["VmHWM:"] - idle}))
+    return idle, {"codes": sorted(codes), "more": memory()["VmHWM:"] - idle}
+
+async def main(name, *urls):
+    idle, found = 0, []
+    for url in urls:
+        idle, one = await attacked(name, url, idle)
+        found.append(one)
+    print(json.dumps(found))
 
 asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("name", INSTALLED)
-def test_answer_costs_little_memory_and_is_no_fact(name: str, attack: str) -> None:
-    with HostileServer(attack) as server:
+def test_answer_costs_little_memory_and_is_no_fact(name: str) -> None:
+    """One process meets all attacks, and its memory above that before the first of them is measured."""
+    with ExitStack() as stack:
+        urls = [stack.enter_context(HostileServer(attack)).url for attack in ATTACKS]
         child = subprocess.run(
-            [sys.executable, "-c", CHILD, name, server.url],
+            [sys.executable, "-c", CHILD, name, *urls],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
         )
     assert child.returncode == 0, child.stderr[-2000:]
-    found = json.loads(child.stdout)
-    assert found["more"] <= MOST
-    assert set(found["codes"]) <= {"BrokenReply", "ConnectionError", "Malformed", "Timeout", "500", "403"}
+    found = dict(zip(ATTACKS, json.loads(child.stdout), strict=True))
+    allowed = {"BrokenReply", "ConnectionError", "Malformed", "Timeout", "500", "403"}
+    failures = {attack: one for attack, one in found.items() if one["more"] > MOST or not set(one["codes"]) <= allowed}
+    assert not failures, failures

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from auditor.errors import CallFailed
-from tests.s3.engines.common import CALLS
+from tests.s3.engines.common import CALLS, failure_of
 from tests.s3.engines.conftest import Opening
 from tests.support.servers.ends import streams_served
 
@@ -21,30 +18,27 @@ MALFORMED = {
 OPERATIONS = ("ListObjectsV2", "ListObjectVersions", "GetObjectAcl")
 
 
-async def code_of(opening: Opening, operation: str, url: str, read_timeout: float) -> str:
-    async with opening(endpoint_url=url, read_timeout=read_timeout) as engine:
-        with pytest.raises(CallFailed) as caught:
-            await CALLS[operation](engine)
-    return caught.value.code
+async def test_malformed_chunk_after_the_head_is_a_broken_reply(opening: Opening) -> None:
+    now: list[bytes] = []
 
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("what", MALFORMED)
-async def test_malformed_chunk_after_the_head_is_a_broken_reply(opening: Opening, operation: str, what: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        for piece in MALFORMED[what]:
+        for piece in now:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.05)  # the client reads each piece by itself
         await reader.read()  # until the client hangs up
 
-    async with streams_served(serve) as (host, port):
-        assert await code_of(opening, operation, f"http://{host}:{port}", 20.0) == "BrokenReply"
+    found = {}
+    async with streams_served(serve) as (host, port), opening(endpoint_url=f"http://{host}:{port}") as engine:
+        for what, pieces in MALFORMED.items():
+            now[:] = pieces
+            for operation in OPERATIONS:
+                found[what, operation] = (await failure_of(engine, CALLS[operation])).code
+    assert found == dict.fromkeys(found, "BrokenReply")
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-async def test_extension_of_a_chunk_without_end_ends(opening: Opening, operation: str) -> None:
+async def test_extension_of_a_chunk_without_end_ends(opening: Opening) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(CHUNKED + b"1;")
@@ -53,5 +47,9 @@ async def test_extension_of_a_chunk_without_end_ends(opening: Opening, operation
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with streams_served(serve) as (host, port):
-        assert await code_of(opening, operation, f"http://{host}:{port}", 0.5) in {"BrokenReply", "Timeout"}
+    async with (
+        streams_served(serve) as (host, port),
+        opening(endpoint_url=f"http://{host}:{port}", read_timeout=0.5) as engine,
+    ):
+        failures = await asyncio.gather(*(failure_of(engine, CALLS[operation]) for operation in OPERATIONS))
+    assert {failure.code for failure in failures} <= {"BrokenReply", "Timeout"}

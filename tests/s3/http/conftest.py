@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -70,6 +70,8 @@ TRANSPORTS: Mapping[str, Callable[[Server], Transport]] = {
     "streams": Whole,
     "aiohttp": AiohttpTransport,
 }
+STREAMS: Mapping[str, Callable[[Server], Any]] = {"thin": ThinStreams, "aiohttp": AiohttpTransport}
+"""The transports for bodies that are too large for memory."""
 Opening = Callable[..., AbstractAsyncContextManager[Any]]
 
 
@@ -95,16 +97,24 @@ def thin() -> Opening:
     return opener("thin")
 
 
-def opener(name: str) -> Opening:
+def opener(name: str, kinds: Mapping[str, Callable[[Server], Any]] = TRANSPORTS) -> Opening:
     @asynccontextmanager
-    async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[Transport]:
-        transport = TRANSPORTS[name](Server(**{"host": "127.0.0.1", "port": raw.port, "connections": 4, **fields}))
+    async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[Any]:
+        transport = kinds[name](Server(**{"host": "127.0.0.1", "port": raw.port, "connections": 4, **fields}))
         try:
             yield transport
         finally:
             await transport.close()
 
     return opened
+
+
+@pytest.fixture
+def own(name: str) -> Opening:
+    """Opens the transports that use our own parser."""
+    if name == "aiohttp":
+        pytest.skip("it has a parser of its own")
+    return opener(name)
 
 
 @pytest.fixture(scope="session")
@@ -134,6 +144,14 @@ def get(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
 def head(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
     """A HEAD."""
     return Request("HEAD", target, (("Host", "bucket.test"), *headers))
+
+
+async def outcome(sending: Awaitable[Response]) -> Response | type[TransportError]:
+    """The answer, or the class of the failure."""
+    try:
+        return await sending
+    except TransportError as error:
+        return type(error)
 
 
 async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -32,6 +32,10 @@ class Peer:
         self.server.requests.append(head)
         await self.server.tell()
         return head
+
+    async def name(self) -> str:
+        """The next request's path, without the slash."""
+        return (await self.request()).split(b" ")[1][1:].decode()
 
     async def send(self, *pieces: bytes) -> None:
         """Send each piece by itself; the client's loop runs between them."""
@@ -146,6 +150,18 @@ def once(*pieces: bytes) -> Script:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(*pieces)
+
+    return script
+
+
+def by_name(pieces: Mapping[str, tuple[bytes, ...]], *, closes: bool = False) -> Script:
+    """Answers each request with the pieces of its target's name; closes: and then ends the connection."""
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.send(*pieces[await peer.name()])
+            if closes:
+                return
 
     return script
 

@@ -21,7 +21,7 @@ from auditor.s3.http.base import (
 from auditor.s3.http.blocking import BlockingTransport
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import get
-from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
+from tests.s3.http.raw_server import OK, Peer, RawServer, answering, by_name, once, serving
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
 LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end"
@@ -40,45 +40,36 @@ async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[BlockingTranspo
         transport.close()
 
 
-async def sent(transport: BlockingTransport, request: Request) -> Response:
+async def sent_by(transport: BlockingTransport, request: Request) -> Response:
     return await asyncio.to_thread(transport.send, request)
 
 
-@pytest.mark.parametrize(
-    ("answer", "body"),
-    [
-        pytest.param(OK, b"ok", id="length"),
-        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", b"", id="204"),
-        pytest.param(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n<xml", b"<xml", id="404"),
-        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok", id="100"),
-        pytest.param(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1\r\n!\r\n0\r\n\r\n", b"ok!", id="chunked"
-        ),
-        pytest.param(LAST, b"until the end", id="until the connection ends"),
-    ],
-)
-async def test_answers(answer: bytes, body: bytes) -> None:
-    async with serving(once(answer)) as server, opened(server) as transport:
-        assert (await sent(transport, get())).body == body
-    async with (
-        serving(once(*[answer[at : at + 1] for at in range(len(answer))])) as server,
-        opened(server) as transport,
-    ):
-        assert (await sent(transport, get())).body == body
+ANSWERS = {
+    "length": (OK, b"ok"),
+    "204": (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    "404": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n<xml", b"<xml"),
+    "100": (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok"),
+    "chunked": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1\r\n!\r\n0\r\n\r\n", b"ok!"),
+    "until-the-end": (LAST, b"until the end"),
+}
 
 
-async def test_connection_is_kept_for_the_next_request() -> None:
-    async with serving(answering(OK)) as server, opened(server) as transport:
-        for _ in range(5):
-            assert (await sent(transport, get())).body == b"ok"
-        assert server.accepted == 1
+async def test_answers_whole_and_byte_by_byte() -> None:
+    sent = {name: (answer,) for name, (answer, _) in ANSWERS.items()}
+    sent |= {
+        f"{name}/drops": (*(answer[at : at + 1] for at in range(len(answer))),) for name, (answer, _) in ANSWERS.items()
+    }
+    async with serving(by_name(sent, closes=True)) as server, opened(server) as transport:
+        for name in sent:
+            assert (await sent_by(transport, get(f"/{name}"))).body == ANSWERS[name.partition("/")[0]][1], name
 
 
-async def test_connection_that_was_idle_for_long_is_not_used_again() -> None:
-    async with serving(answering(OK)) as server, opened(server, idle_seconds=0.0) as transport:
-        for _ in range(2):
-            await sent(transport, get())
-        assert server.accepted == 2
+@pytest.mark.parametrize(("idle_seconds", "connections"), [(60.0, 1), (0.0, 3)])
+async def test_connection_is_kept_until_it_was_idle_for_long(idle_seconds: float, connections: int) -> None:
+    async with serving(answering(OK)) as server, opened(server, idle_seconds=idle_seconds) as transport:
+        for _ in range(3):
+            assert (await sent_by(transport, get())).body == b"ok"
+        assert server.accepted == connections
 
 
 async def test_used_connection_that_ends_is_replaced_and_the_request_sent_again(tmp_path: Path) -> None:
@@ -92,24 +83,19 @@ async def test_used_connection_that_ends_is_replaced_and_the_request_sent_again(
 
     (tmp_path / "file").write_bytes(b"content")
     async with serving(script) as server, opened(server) as transport:
-        await sent(transport, get())
+        await sent_by(transport, get())
         with (tmp_path / "file").open("rb") as file:
             answer = await asyncio.to_thread(transport.send, put(7), file)
         assert (answer.body, server.accepted, len(server.requests)) == (b"ok", 2, 3)
 
 
-@pytest.mark.parametrize("part", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 2"])
-async def test_new_connection_that_ends_too_soon(part: bytes) -> None:
-    async with serving(once(part)) as server, opened(server) as transport:
-        with pytest.raises(ConnectionLostError):
-            await sent(transport, get())
-        assert server.accepted == 1
-
-
-async def test_not_http() -> None:
-    async with serving(once(b"220 mail.example ESMTP\r\n")) as server, opened(server) as transport:
-        with pytest.raises(BrokenAnswerError):
-            await sent(transport, get())
+async def test_answer_that_does_not_come_whole_or_is_none() -> None:
+    lost = (b"", CUT, b"HTTP/1.1 2")
+    for part, error in [*((part, ConnectionLostError) for part in lost), (b"220 mail ESMTP\r\n", BrokenAnswerError)]:
+        async with serving(once(part)) as server, opened(server) as transport:
+            with pytest.raises(error):
+                await sent_by(transport, get())
+            assert server.accepted == 1
 
 
 async def test_silence() -> None:
@@ -118,7 +104,7 @@ async def test_silence() -> None:
 
     async with serving(silent) as server, opened(server, read_timeout=0.05) as transport:
         with pytest.raises(TransportTimeoutError):
-            await sent(transport, get())
+            await sent_by(transport, get())
 
 
 async def test_head_that_drips_is_not_waited_for() -> None:
@@ -130,7 +116,7 @@ async def test_head_that_drips_is_not_waited_for() -> None:
 
     async with serving(dripping) as server, opened(server, head_timeout=0.5) as transport:
         with pytest.raises(TransportTimeoutError, match="the head was not complete"):
-            await sent(transport, get())
+            await sent_by(transport, get())
 
 
 async def test_nobody_listens() -> None:
@@ -138,13 +124,13 @@ async def test_nobody_listens() -> None:
         port = server.port
     transport = BlockingTransport(Server(host="127.0.0.1", port=port))
     with pytest.raises(ConnectionLostError):
-        await sent(transport, get())
+        await sent_by(transport, get())
 
 
 async def test_body_past_the_limit() -> None:
     async with serving(answering(OK)) as server, opened(server, largest_body=1) as transport:
         with pytest.raises(BrokenAnswerError, match="larger"):
-            await sent(transport, get())
+            await sent_by(transport, get())
 
 
 async def test_stream_is_read_in_pieces_and_its_connection_kept() -> None:
@@ -164,10 +150,7 @@ async def test_stream_that_is_refused_or_cut() -> None:
         found = await asyncio.to_thread(transport.stream, get())
         assert isinstance(found, Response)
         assert (found.status, found.body) == (403, b"no")
-    async with (
-        serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")) as server,
-        opened(server) as transport,
-    ):
+    async with serving(once(CUT)) as server, opened(server) as transport:
         found = await asyncio.to_thread(transport.stream, get())
         assert not isinstance(found, Response)
         with pytest.raises(ConnectionLostError):
@@ -187,11 +170,11 @@ async def test_refusal_that_comes_before_the_whole_request_was_sent(tmp_path: Pa
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("method", ["POST", "HEAD", "get", ""])
-async def test_method_that_no_store_needs(method: str) -> None:
+def test_method_that_no_store_needs() -> None:
     transport = BlockingTransport(Server(host="127.0.0.1", port=1))
-    with pytest.raises(ValueError, match="one of GET, PUT, DELETE"):
-        transport.send(Request(method, "/", ()))
+    for method in ("POST", "HEAD", "get", ""):
+        with pytest.raises(ValueError, match="one of GET, PUT, DELETE"):
+            transport.send(Request(method, "/", ()))
 
 
 @pytest.mark.parametrize("farewell", [True, False])
@@ -204,7 +187,7 @@ async def test_only_the_server_can_end_a_body_without_a_length(tls: Tls, farewel
 
     async with serving(script, tls.server) as server, opened(server, host="localhost", tls=tls.client) as transport:
         if farewell:
-            assert (await sent(transport, get())).body == b"until the end"
+            assert (await sent_by(transport, get())).body == b"until the end"
         else:
             with pytest.raises(ConnectionLostError):
-                await sent(transport, get())
+                await sent_by(transport, get())

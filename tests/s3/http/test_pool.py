@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
-from auditor.s3.http.base import ConnectionLostError, Server, TransportTimeoutError
-from auditor.s3.http.connection import BufferedConnection
-from auditor.s3.http.pool import Pool
-from auditor.s3.http.transport import HttpTransport
-from tests.s3.http.conftest import Opening, get
+from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
+from tests.s3.http.conftest import STREAMS, TRANSPORTS, Opening, get, opener
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
 
 
@@ -41,23 +39,14 @@ async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening
     async with serving(answering(OK)) as server, thin(server, idle_seconds=60.0) as transport:
         assert transport.open_connections == 0
         await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        assert transport.open_connections == 3
+        for wanted, left in ((9, 3), (3, 3), (2, 2), (0, 0)):
+            transport.keep_idle(wanted)
+            assert transport.open_connections == transport.statistics().open == left
+        await transport.send(get())
     assert transport.open_connections == 0
-
-
-async def test_connections_that_were_idle_for_too_long_are_not_open(thin: Opening) -> None:
     async with serving(answering(OK)) as server, thin(server, idle_seconds=-1.0) as transport:
         await transport.send(get())
         assert (transport.statistics().idle, transport.open_connections) == (1, 0)
-
-
-@pytest.mark.parametrize(("most", "left"), [(0, 0), (2, 2), (3, 3), (9, 3)])
-async def test_no_more_connections_are_kept_than_are_wanted(thin: Opening, most: int, left: int) -> None:
-    async with serving(answering(OK)) as server, thin(server) as transport:
-        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        transport.keep_idle(most)
-        assert transport.open_connections == transport.statistics().open == left
-        await transport.send(get())
 
 
 async def test_who_waits_longest_is_served_first(thin: Opening) -> None:
@@ -92,15 +81,6 @@ async def test_place_of_a_closed_connection_goes_to_who_waits(thin: Opening) -> 
         answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(8)))
         assert [answer.body for answer in answers] == [b"ok"] * 8
         assert transport.statistics().peak == 2
-
-
-async def test_all_who_wait_are_told_that_nobody_listens(thin: Opening) -> None:
-    async with serving(answering(OK)) as server:
-        pass
-    async with thin(server, connections=2) as transport:
-        results = await asyncio.gather(*(transport.send(get()) for _ in range(7)), return_exceptions=True)
-        assert [type(result) for result in results] == [ConnectionLostError] * 7
-        assert transport.statistics().open == 0
 
 
 async def test_connecting_takes_too_long(opening: Opening) -> None:
@@ -178,29 +158,8 @@ async def test_closed_is_closed(thin: Opening) -> None:
         assert server.accepted == 1
 
 
-async def test_never_used(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server) as transport:
-        assert transport.statistics().open == 0
-    assert server.accepted == 0
-
-
-async def test_new_connection_in_the_place_of_one_that_served() -> None:
-    async with serving(answering(OK)) as server:
-        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1), BufferedConnection)
-        served = await pool.take()
-        fresh, behind = asyncio.create_task(pool.take(fresh=True)), asyncio.create_task(pool.take())
-        await asyncio.sleep(0)
-        pool.freed(served)
-        new = await fresh
-        assert new is not served
-        assert not served.alive
-        statistics = pool.statistics()
-        assert (statistics.open, statistics.waiting, statistics.opened, statistics.peak) == (1, 1, 2, 1)
-        pool.freed(new)
-        assert await behind is new
-        await pool.close()
-
-
-def test_proxy_is_refused() -> None:
+@pytest.mark.parametrize("kinds", [TRANSPORTS, STREAMS])
+async def test_proxy_is_refused(kinds: Any) -> None:
     with pytest.raises(ValueError, match="proxy"):
-        HttpTransport(Server(host="bucket.test", port=443, proxy="http://proxy.test:3128"))
+        async with opener("thin", kinds)(RawServer(answering(OK)), proxy="http://proxy.test:3128"):
+            pass

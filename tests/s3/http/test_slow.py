@@ -6,31 +6,31 @@ import asyncio
 
 import pytest
 
-from auditor.s3.http.base import TransportTimeoutError
+from auditor.s3.http.base import HEAD_SECONDS, Server, TransportTimeoutError
 from tests.s3.http.certificates import Tls
-from tests.s3.http.conftest import Opening, get, opener
+from tests.s3.http.conftest import Opening, get, opener, outcome
 from tests.s3.http.raw_server import OK, Peer, serving
 
+DROPS = {
+    "head": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+}
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param((b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), id="head"),
-        pytest.param((b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"), id="body"),
-        pytest.param((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), id="chunks"),
-    ],
-)
-async def test_answer_comes_in_drops_and_never_ends(opening: Opening, sent: tuple[bytes, bytes]) -> None:
+
+async def test_answer_comes_in_drops_and_never_ends(opening: Opening, name: str) -> None:
+    cases = DROPS if name != "aiohttp" else {**DROPS, "interim": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")}
+
     async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(sent[0])
+        first, again = cases[await peer.name()]
+        await peer.send(first)
         while True:
-            await peer.send(sent[1])
+            await peer.send(again)
             await asyncio.sleep(0.02)
 
     async with serving(script) as server, opening(server, read_timeout=30, answer_timeout=0.2) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await asyncio.wait_for(transport.send(get()), 10)
+        found = {case: await asyncio.wait_for(outcome(transport.send(get(f"/{case}"))), 10) for case in cases}
+        assert found == dict.fromkeys(cases, TransportTimeoutError)
         await server.until(lambda it: it.open == 0)
 
 
@@ -46,31 +46,16 @@ async def dripping(peer: Peer) -> None:
     await peer.send(b"ok")
 
 
-async def test_head_that_drips_is_not_waited_for(opening: Opening) -> None:
+async def test_head_that_drips_is_not_waited_for(opening: Opening, name: str) -> None:
+    said = None if name == "aiohttp" else r"the head was not complete 0\.5 seconds after it began"
     async with serving(dripping) as server, opening(server, read_timeout=0.5, head_timeout=0.5) as transport:
-        with pytest.raises(TransportTimeoutError):
+        with pytest.raises(TransportTimeoutError, match=said):
             await transport.send(get())
         await server.until(lambda it: it.open == 0)
 
 
-@pytest.mark.slow
-async def test_head_that_drips_is_not_waited_for_by_default(opening: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        for at in range(len(HEAD)):
-            await peer.send(HEAD[at : at + 1])
-            await asyncio.sleep(0.7)
-        await peer.send(b"ok")
-
-    async with serving(script) as server, opening(server) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await transport.send(get())
-
-
-async def test_head_that_drips_is_told_as_such(thin: Opening) -> None:
-    async with serving(dripping) as server, thin(server, head_timeout=0.5) as transport:
-        with pytest.raises(TransportTimeoutError, match=r"the head was not complete 0\.5 seconds after it began"):
-            await transport.send(get())
+def test_head_has_a_limit_by_default() -> None:
+    assert Server(host="h", port=1).head_timeout == HEAD_SECONDS <= 20
 
 
 async def test_interim_answer_moves_no_deadline_of_the_head(thin: Opening) -> None:
@@ -111,18 +96,6 @@ async def test_proxy_that_never_says_whether_it_connects(tls: Tls) -> None:
         with pytest.raises(TransportTimeoutError):
             await asyncio.wait_for(transport.send(get()), 10)
         await proxy.until(lambda it: it.open == 0)
-
-
-async def test_interim_answers_for_ever() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        while True:
-            await peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
-
-    async with serving(script) as server, opener("aiohttp")(server, answer_timeout=0.2) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await asyncio.wait_for(transport.send(get()), 10)
-        await server.until(lambda it: it.open == 0)
 
 
 async def test_first_answer_has_a_limit_of_its_own_and_later_ones_do_not(thin: Opening) -> None:

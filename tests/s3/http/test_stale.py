@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from auditor.s3.http.base import ConnectionLostError, TransportError, TransportTimeoutError
-from tests.s3.http.conftest import Opening, get, head, resent
+from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
+from tests.s3.http.conftest import Opening, get, head, outcome, resent
 from tests.s3.http.raw_server import OK, Peer, answering, breath, once, serving
 
 
@@ -55,31 +55,15 @@ async def test_head_is_sent_again_as_a_head(opening: Opening) -> None:
         assert resent(transport) == 1
 
 
-@pytest.mark.parametrize("last", [b"H", b"HTTP/1.1 200 OK\r\n", OK[:-1]])
-async def test_kept_connection_ends_in_the_answer(opening: Opening, last: bytes) -> None:
-    async with serving(ending(served=1, last=last)) as server, opening(server) as transport:
-        await transport.send(get())
-        with pytest.raises(ConnectionLostError):
+async def test_kept_connection_ends_in_the_answer(opening: Opening, name: str) -> None:
+    for last in (b"H", b"HTTP/1.1 200 OK\r\n", OK[:-1], b"HTTP/1.1 100 Continue\r\n\r\n"):
+        if name == "aiohttp" and b"100" in last:
+            continue
+        async with serving(ending(served=1, last=last)) as server, opening(server) as transport:
             await transport.send(get())
-        assert resent(transport) == 0
-        assert len(server.requests) == 2
-
-
-async def test_kept_connection_ends_after_an_interim_answer(thin: Opening) -> None:
-    async with serving(ending(served=1, last=b"HTTP/1.1 100 Continue\r\n\r\n")) as server, thin(server) as transport:
-        await transport.send(get())
-        with pytest.raises(ConnectionLostError):
-            await transport.send(get())
-        assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("reset", [False, True])
-async def test_new_connection_ends_before_the_answer(opening: Opening, reset: bool) -> None:
-    async with serving(ending(served=0, reset=reset)) as server, opening(server) as transport:
-        with pytest.raises(ConnectionLostError):
-            await transport.send(get())
-        assert resent(transport) == 0
-        assert len(server.requests) == 1
+            assert await outcome(transport.send(get())) is ConnectionLostError, last
+            assert resent(transport) == 0
+            assert len(server.requests) == 2
 
 
 async def test_request_is_sent_again_once(opening: Opening) -> None:
@@ -137,21 +121,14 @@ async def test_idle_connection_that_the_server_closes_is_dropped_at_once(thin: O
         assert resent(transport) == 0
 
 
-@pytest.mark.parametrize("unasked", [b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", OK, b"\r\n", b"\0"])
-async def test_bytes_on_an_idle_connection_answer_nothing(thin: Opening, unasked: bytes) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(OK)
-        if peer.number == 1:
-            await peer.send(unasked)
-        await peer.gone()
-
-    async with serving(script) as server, thin(server) as transport:
-        await transport.send(get())
-        await server.until(lambda it: it.open == 0)
-        assert transport.statistics().open == 0
-        assert (await transport.send(get())).body == b"ok"
-        assert server.accepted == 2
+async def test_bytes_on_an_idle_connection_answer_nothing(thin: Opening) -> None:
+    for unasked in (b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", OK, b"\r\n", b"\0"):
+        async with serving(once(OK, unasked)) as server, thin(server) as transport:
+            await transport.send(get())
+            await server.until(lambda it: it.open == 0)
+            assert transport.statistics().open == 0
+            assert (await transport.send(get())).body == b"ok"
+            assert server.accepted == 2
 
 
 async def test_connection_idle_for_too_long_is_not_used(thin: Opening) -> None:
@@ -171,16 +148,9 @@ async def test_closing_here_sends_nothing_again(opening: Opening) -> None:
         await peer.request()
         await peer.gone()
 
-    async def asked(sending: Coroutine[Any, Any, object]) -> type[Exception] | None:
-        try:
-            await sending
-        except TransportError as error:
-            return type(error)
-        return None
-
     async with serving(script) as server, opening(server) as transport:
         await transport.send(get())
-        second = asyncio.ensure_future(asked(transport.send(get())))
+        second = asyncio.create_task(outcome(transport.send(get())))
         await server.until(lambda it: len(it.requests) == 2)
         await transport.close()
         assert await second is ConnectionLostError

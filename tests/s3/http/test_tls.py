@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 
 import pytest
 
 from auditor.s3.http.base import ConnectionLostError
 from tests.s3.http.certificates import Tls, made
-from tests.s3.http.conftest import Opening, get, head, resent
-from tests.s3.http.raw_server import OK, Peer, answering, once, serving
+from tests.s3.http.conftest import Opening, get, head, outcome, resent
+from tests.s3.http.raw_server import OK, Peer, answering, by_name, once, serving
 
 
 async def test_answers_over_tls(opening: Opening, tls: Tls) -> None:
-    async with serving(answering(OK), tls.server) as server, opening(server, tls=tls.client) as transport:
-        for _ in range(3):
-            assert (await transport.send(get())).body == b"ok"
-        assert server.accepted == 1
-
-
-async def test_large_body_over_tls(opening: Opening, tls: Tls) -> None:
     body = bytes(range(256)) * 8192
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    async with serving(answering(answer), tls.server) as server, opening(server, tls=tls.client) as transport:
-        for _ in range(2):
-            assert (await transport.send(get())).body == body
+    pieces = {"small": (OK,), "large": (answer,)}
+    async with serving(by_name(pieces), tls.server) as server, opening(server, tls=tls.client) as transport:
+        for name, wanted in (("small", b"ok"), ("large", body)) * 2:
+            assert (await transport.send(get(f"/{name}"))).body == wanted
         assert server.accepted == 1
 
 
@@ -55,34 +48,18 @@ async def test_certificate_of_another_host(
     assert server.requests == []
 
 
-async def test_server_speaks_no_tls(opening: Opening, tls: Tls) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.send(OK)
-        await peer.gone()
+async def test_server_without_a_handshake(opening: Opening, tls: Tls) -> None:
+    """It speaks HTTP at once, says nothing, or ends in the middle of the handshake."""
+    for sent, stays in ((OK, True), (b"", True), (b"\x16", False)):
 
-    async with serving(script) as server, opening(server, tls=tls.client) as transport:
-        with pytest.raises(ConnectionLostError):
-            await transport.send(get())
-        await server.until(lambda it: it.open == 0)
+        async def script(peer: Peer, sent: bytes = sent, stays: bool = stays) -> None:
+            await peer.send(*filter(None, [sent]))
+            if stays:
+                await peer.gone()
 
-
-async def test_server_never_shakes_hands(opening: Opening, tls: Tls) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.gone()
-
-    async with serving(script) as server, opening(server, tls=tls.client, connect_timeout=0.1) as transport:
-        with pytest.raises(ConnectionLostError):
-            await transport.send(get())
-        await server.until(lambda it: it.open == 0)
-
-
-async def test_handshake_ends_early(opening: Opening, tls: Tls) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.send(b"\x16")
-
-    async with serving(script) as server, opening(server, tls=tls.client) as transport:
-        with pytest.raises(ConnectionLostError):
-            await transport.send(get())
+        async with serving(script) as server, opening(server, tls=tls.client, connect_timeout=0.1) as transport:
+            assert await outcome(transport.send(get())) is ConnectionLostError, sent
+            await server.until(lambda it: it.open == 0)
 
 
 async def test_body_without_length_ends_with_the_farewell(opening: Opening, tls: Tls) -> None:
@@ -132,8 +109,3 @@ async def test_two_records_after_a_head_in_one_go(thin: Opening, tls: Tls) -> No
         for _ in range(2):
             assert (await transport.send(head())).headers == {b"content-length": b"5"}
         assert server.accepted == 2
-
-
-def test_client_context_of_these_tests_verifies(tls: Tls) -> None:
-    assert tls.client.verify_mode is ssl.CERT_REQUIRED
-    assert tls.client.check_hostname
