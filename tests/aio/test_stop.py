@@ -41,11 +41,6 @@ async def test_under_way_and_begun_later_are_cut_off() -> None:
         assert await asyncio.wait_for(cut(it, answer(3600)), 30) is None
 
 
-async def test_without_a_stop_nothing_is() -> None:
-    async with cut_off_when(None) as it:
-        assert await cut(it, answer(0.01)) == "answer"
-
-
 async def test_time_that_runs_out_within_the_call_is_its_own_error() -> None:
     async def impatient() -> str:
         async with asyncio.timeout(0.001):
@@ -62,10 +57,3 @@ async def test_no_watch_is_left_behind() -> None:
         async with cut_off_when(Stop()):
             raise ValueError("within")
     assert asyncio.all_tasks() == before
-
-
-def test_first_reason_is_kept() -> None:
-    stop = Stop()
-    stop.set("first")
-    stop.set("second")
-    assert stop.reason == "first"

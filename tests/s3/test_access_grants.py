@@ -109,25 +109,20 @@ async def test_the_grants_on_the_bucket_are_read(stub: StubServer, bucket: StubB
         grant("e", scope=f"s3://{BUCKET}"),
         grant("f", scope=f"s3://{BUCKET[:-1]}*"),
     )
+    same_id = grant("a", scope=f"s3://{BUCKET}/another-of-the-same-id")
     elsewhere = (
         grant("g", scope=f"s3://{BUCKET}-2/*"),
         grant("h", scope=f"s3://{BUCKET}2"),
         grant("i", grantee=f"arn:aws:iam::{ACCOUNT}:role/own"),
     )
-    stub.world.grants = instance(*elsewhere, *here, policy=POLICY, page=2)
+    stub.world.grants = instance(*elsewhere, *here, same_id, policy=POLICY, page=2)
     facts = await read_from(stub)
-    assert facts.access_grants == AccessGrants(account=ACCOUNT, instance=INSTANCE, grants=here, policy=POLICY)
+    assert facts.access_grants == AccessGrants(
+        account=ACCOUNT, instance=INSTANCE, grants=(here[0], same_id, *here[1:]), policy=POLICY
+    )
     assert stub.count("ListAccessGrantsInstances") == stub.count("GetAccessGrantsInstanceResourcePolicy") == 1
-    assert stub.count("ListAccessGrants") == 5
+    assert stub.count("ListAccessGrants") == 5  # of two each
     assert not any(words.startswith("S3 Access Grants") for words in not_looked_at(facts, Target(BUCKET)))
-
-
-async def test_two_grants_of_one_id_both_count(stub: StubServer, bucket: StubBucket, control: None) -> None:
-    grants = grant("a", scope=f"s3://{BUCKET}/p*"), grant("a", scope=f"s3://{BUCKET}/one")
-    stub.world.grants = instance(*grants, grants[0], page=1)
-    found = (await read_from(stub)).access_grants
-    assert isinstance(found, AccessGrants)
-    assert found.grants == grants
 
 
 async def test_an_account_without_an_instance_has_no_grants_and_an_instance_may_have_no_policy(
@@ -177,15 +172,14 @@ async def test_behind_a_custom_endpoint_they_are_named_with_the_fix(stub: StubSe
 
 
 async def test_no_call_is_made_where_the_account_may_be_another() -> None:
-    for changes, found in (
-        (ANOTHERS, Unread("ListAccessGrantsInstances", "ForeignAccount")),
-        *(
-            ({action: failed(action, "AccessDenied")}, Unread(action, "AccessDenied"))
-            for action in ("ListBuckets", "GetCallerIdentity")
-        ),
-    ):
+    cases: dict[str, tuple[Mapping[str, Any], str]] = {
+        action: ({action: failed(action, "AccessDenied")}, "AccessDenied")
+        for action in ("ListBuckets", "GetCallerIdentity")
+    }
+    cases["ListAccessGrantsInstances"] = ANOTHERS, "ForeignAccount"
+    for action, (changes, code) in cases.items():
         answers = Answers(**{**ANSWERS, **changes})
-        assert (await read(answers)).access_grants == found
+        assert (await read(answers)).access_grants == Unread(action, code)
         assert answers.accounts == []
 
 
@@ -252,25 +246,19 @@ def pages(entries: Callable[[int], list[dict[str, Any]]], asked: list[int]) -> C
     return page
 
 
-def anothers(number: int) -> list[dict[str, Any]]:
-    return [listed(f"g-{number}-{one}", GrantScope="s3://another/*") for one in range(1000)]
+def page_of(scope: str) -> Callable[[int], list[dict[str, Any]]]:
+    return lambda number: [listed(f"g-{number}-{one}", GrantScope=scope) for one in range(1000)]
 
 
-@pytest.mark.parametrize(
-    ("entries", "read"),
-    [
+async def test_a_listing_without_an_end_or_that_goes_round_is_unread() -> None:
+    for entries, read_pages in (
         (lambda number: [], MOST_PAGES),
-        (anothers, MOST_LISTED // 1000 + 1),
-        (lambda number: [listed(f"g-{number}-{one}") for one in range(1000)], MOST // 1000 + 1),
-    ],
-)
-async def test_a_listing_without_an_end_is_unread(entries: Callable[[int], list[Any]], read: int) -> None:
-    asked: list[int] = []
-    assert await grants(ListAccessGrants=pages(entries, asked)) == Unread("ListAccessGrants", "TooMany")
-    assert len(asked) == read
-
-
-async def test_a_listing_that_goes_round_is_unread() -> None:
+        (page_of("s3://another/*"), MOST_LISTED // 1000 + 1),
+        (page_of("s3://b/*"), MOST // 1000 + 1),
+    ):
+        asked: list[int] = []
+        assert await grants(ListAccessGrants=pages(entries, asked)) == Unread("ListAccessGrants", "TooMany")
+        assert len(asked) == read_pages
     answer = {"AccessGrantsList": [listed()], "NextToken": "again"}
     assert await grants(ListAccessGrants=answer) == Unread("ListAccessGrants", "Malformed")
 

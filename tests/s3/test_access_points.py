@@ -13,7 +13,6 @@ from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from auditor.s3.access_points import MOST, NOT_DELEGATED, POLICY_UNREAD, delegates
 from auditor.s3.bucket import NO_CONTROL
-from auditor.s3.engines import parse_settings
 from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
@@ -177,31 +176,6 @@ async def test_the_listing_goes_on_to_its_last_page() -> None:
     found = await points(ListAccessPoints=page)
     assert [point.arn for point in found] == [arn("ap-1"), arn("ap-2"), arn("ap-3")]
     assert asked == [{"Bucket": "b"}, {"Bucket": "b", "NextToken": "t1"}, {"Bucket": "b", "NextToken": "t2"}]
-
-
-def test_the_replies_are_those_of_the_sdk() -> None:
-    entry = (
-        "<Name>in</Name><NetworkOrigin>VPC</NetworkOrigin><VpcConfiguration><VpcId>vpc-1</VpcId></VpcConfiguration>"
-        "<AccessPointArn>a</AccessPointArn>"
-    )
-    body = f"<ListAccessPointsResult><AccessPointList><AccessPoint>{entry}</AccessPoint></AccessPointList>"
-    body += "<NextToken>t</NextToken></ListAccessPointsResult>"
-    listing = parse_settings.setting("ListAccessPoints", body.encode())
-    assert listing == {
-        "AccessPointList": [
-            {"Name": "in", "NetworkOrigin": "VPC", "VpcConfiguration": {"VpcId": "vpc-1"}, "AccessPointArn": "a"}
-        ],
-        "NextToken": "t",
-    }
-    empty = b"<ListAccessPointsResult><AccessPointList/></ListAccessPointsResult>"
-    assert parse_settings.setting("ListAccessPoints", empty) == {"AccessPointList": []}
-    block = b"<PublicAccessBlockConfiguration><BlockPublicAcls>true</BlockPublicAcls></PublicAccessBlockConfiguration>"
-    point = parse_settings.setting("GetAccessPoint", b"<GetAccessPointResult>%s</GetAccessPointResult>" % block)
-    assert point == {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True}}
-    status = b"<R><PolicyStatus><IsPublic>true</IsPublic></PolicyStatus></R>"
-    assert parse_settings.setting("GetAccessPointPolicyStatus", status) == {"PolicyStatus": {"IsPublic": True}}
-    with pytest.raises(CallFailed, match="AccessDenied"):
-        parse_settings.setting("GetAccessPoint", b"<Error><Code>AccessDenied</Code></Error>")
 
 
 async def test_a_real_server_s_access_points(moto_url: str, monkeypatch: pytest.MonkeyPatch, asked_by: str) -> None:

@@ -57,12 +57,8 @@ def test_answer_that_proves_no_end_is_a_failure(body: str, code: str) -> None:
     assert found.failure.code == code
 
 
-def test_account_without_buckets_is_listed() -> None:
+def test_account_of_the_credentials_which_may_have_no_bucket() -> None:
     with AccountsServer() as server:
         listing = list_buckets(connection(server))
-    assert (listing.buckets, listing.failure) == ((), None)
-
-
-def test_account_of_the_credentials() -> None:
-    with AccountsServer() as server:
+        assert (listing.buckets, listing.failure) == ((), None)
         assert account_of(connection(server)) == OWN

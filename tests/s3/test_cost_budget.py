@@ -11,7 +11,7 @@ from auditor.cli.main import main
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.s3.prices import CostBudget, in_dollars, prices_with
+from auditor.s3.prices import in_dollars, prices_with
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -93,10 +93,10 @@ def test_the_command_says_how_to_go_on(stub: StubServer, tmp_path: Path, capsys:
     assert "--max-cost" in told
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "five", "", "0.0000001"])
-def test_wrong_amounts(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", f"s3://{BUCKET}", f"--max-cost={text}"]) == 2
-    assert "--max-cost is" in capsys.readouterr().err
+def test_wrong_amounts(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("0", "-1", "nan", "inf", "five", "", "0.0000001"):
+        assert main(["audit", f"s3://{BUCKET}", f"--max-cost={text}"]) == 2
+        assert "--max-cost is" in capsys.readouterr().err
 
 
 def test_the_reads_of_hashing_are_not_counted() -> None:
@@ -106,22 +106,4 @@ def test_the_reads_of_hashing_are_not_counted() -> None:
 
 
 def layer(values: dict[str, Any]) -> Any:
-
     return Layer(values, str)
-
-
-def test_the_budget_leaves_what_is_reserved() -> None:
-    budget = CostBudget(0.0001, PRICES)
-    budget.reserve(2, "GLACIER_IR")
-    assert not budget.short
-    assert budget.allows("list", "STANDARD")
-    budget.reserve(7, "GLACIER_IR")
-    assert not budget.short
-    assert budget.allows("list", "STANDARD")
-    budget.reserve(1, "GLACIER_IR")
-    assert not budget.short
-    assert not budget.allows("list", "STANDARD")
-    for _ in range(10):
-        assert budget.allows("acl", "GLACIER_IR")
-        budget.spend("acl", "GLACIER_IR")
-    assert (budget.left, budget.allows("head", "STANDARD")) == (0.0, False)

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.errors import CallFailed, CredentialsError
-from auditor.model.object import Ask, Head, Unread
+from auditor.model.object import Head, Unread
 from auditor.s3.key_policies import MOST, KeyPolicies, open_key_policies
-from auditor.s3.object_reader import ObjectReader
-from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.caller import make_caller
 from tests.support.servers.clients import client
 
@@ -102,16 +100,6 @@ async def test_a_process_that_goes_on_with_a_run_asks_again_only_for_those_that_
     await keys.read(under("k1"))
     await keys.read(under("k2"))
     assert kms.asked == ["k2"]
-
-
-async def test_the_key_is_read_before_the_object_is_handed_on() -> None:
-    kms = Kms()
-    keys = policies(kms)
-    engine = MemoryEngine()
-    listed = engine.put("a", server_side_encryption="aws:kms", sse_kms_key_id="k1")
-    evidence = await ObjectReader(engine, make_caller(), Ask(), (), keys=keys).read(listed)
-    assert isinstance(evidence.head, Head)
-    assert keys.policies == {"k1": POLICY}
 
 
 async def test_kms_behind_the_same_endpoint(moto_url: str) -> None:

@@ -1,9 +1,10 @@
-"""The listing: ranges, delete markers, and a server that repeats its pages."""
+"""The listing: ranges, delete markers, and servers that list out of order, in circles or without end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import auditor
 from auditor.errors import BucketError, CallFailed
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
-from auditor.s3.listing import Listed, listed_still, pages
+from auditor.s3.listing import EMPTY_PAGES, Listed, listed_still, pages
 from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.caller import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
@@ -25,27 +27,10 @@ async def steps_of(engine: MemoryEngine, target: Target, max_calls: int | None =
     return [step async for page in pages(engine, make_caller(max_calls=max_calls), target) for step in page]
 
 
-def key_of(entry: ObjectRef | str) -> str:
-    return entry if isinstance(entry, str) else entry.key
-
-
-async def test_every_page_is_listed_in_order() -> None:
-    keys = [f"k{number:03d}" for number in range(25)]
-    engine = MemoryEngine([ref(key) for key in keys], page_size=10)
-    assert [step.key for step in await steps_of(engine, Target("audited"))] == keys
-    assert engine.count("list") == 3
-
-
 async def test_range_is_open_at_its_start_and_closed_at_its_end() -> None:
     engine = MemoryEngine([ref(key) for key in "abcdef"], page_size=2)
     steps = await steps_of(engine, Target("audited", start_after="b", stop_at="d"))
     assert [step.key for step in steps] == ["c", "d"]
-    assert engine.count("list") == 2
-
-
-async def test_no_page_is_asked_for_beyond_the_end_of_the_range() -> None:
-    engine = MemoryEngine([ref(f"k{number:03d}") for number in range(100)], page_size=10)
-    await steps_of(engine, Target("audited", stop_at="k014"))
     assert engine.count("list") == 2
 
 
@@ -80,21 +65,6 @@ async def test_delete_marker_counts_with_the_next_object_or_by_itself() -> None:
     ]
 
 
-class Repeats(MemoryEngine):
-    """A server whose continuation token leads to the page it came with."""
-
-    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        page = await super().list_page(query, None)
-        return Page(page.refs, Position(token="the same"))
-
-
-async def test_listing_that_repeats_itself_is_an_error_not_a_loop() -> None:
-    engine = Repeats([ref("a")])
-    with pytest.raises(BucketError, match="does not advance"):
-        await steps_of(engine, Target("audited"))
-    assert engine.count("list") == 2
-
-
 class TestFailures:
     @pytest.mark.parametrize(
         ("versions", "action", "permission"),
@@ -118,22 +88,6 @@ class TestFailures:
         with pytest.raises(BucketError, match="InternalError"):
             await steps_of(engine, Target("audited"))
 
-    async def test_throttled_page_is_asked_for_again(self) -> None:
-        async def slow_down(asked: str, key: str) -> None:
-            if engine.count("list") % 3:
-                raise CallFailed("ListObjectsV2", "SlowDown", 503)
-
-        engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2, hook=slow_down)
-        assert len(await steps_of(engine, Target("audited"))) == 9
-        assert engine.count("list") == 15
-
-    async def test_used_up_budget_is_no_failure_of_the_bucket(self) -> None:
-        engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2)
-        with pytest.raises(CallFailed) as caught:
-            await steps_of(engine, Target("audited"), max_calls=2)
-        assert (caught.value.action, caught.value.code) == ("ListObjectsV2", "MaxCalls")
-        assert engine.count("list") == 2
-
     async def test_versions_are_listed_to_the_end_of_the_key_past_the_budget(self) -> None:
         engine = MemoryEngine([ref("k", f"{number}") for number in range(9)], page_size=2)
         steps = await steps_of(engine, Target("audited", versions=True), max_calls=1)
@@ -141,8 +95,7 @@ class TestFailures:
 
 
 KEYS: Final = st.one_of(
-    st.sampled_from(list(ODD_KEYS.values())),
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6),
+    st.sampled_from(list(ODD_KEYS.values())), st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 )
 
 
@@ -176,6 +129,82 @@ def test_ranges_that_share_their_ends_are_together_the_flat_listing(
     assert refs == [entry for entry in entries if isinstance(entry, ObjectRef)]
     assert markers == sum(isinstance(entry, str) for entry in entries)
     assert (refs, markers) == _listed(entries, Target("audited", versions=True), 1000)
+
+
+Script = Sequence[tuple[Sequence[str], str | None]]
+
+
+class Scripted(MemoryEngine):
+    """Answers with the scripted pages of keys and next tokens, over and over."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__([])
+        self._script = script
+        self.pages = 0
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        keys, token = self._script[self.pages % len(self._script)]
+        self.pages += 1
+        return Page(tuple(map(ref, keys)), None if token is None else Position(token=token))
+
+
+async def keys_of(engine: MemoryEngine, target: Target) -> list[str]:
+    return [step.key for step in await steps_of(engine, target)]
+
+
+OUT_OF_TURN: dict[str, Script] = {
+    "in one page": [(["c", "a", "b"], None)],
+    "from page to page": [(["a", "z"], "1"), (["b"], None)],
+    "a key twice in a page": [(["a", "a"], None)],
+    "a key on two pages": [(["a", "b"], "1"), (["b", "c"], None)],
+    "two pages in a circle": [(["a"], "1"), (["b"], "2")],
+}
+
+
+async def test_keys_out_of_turn_are_an_error() -> None:
+    for script in OUT_OF_TURN.values():
+        with pytest.raises(BucketError, match="order"):
+            await keys_of(Scripted(script), Target("audited"))
+
+
+async def test_key_behind_the_end_of_the_range_hides_no_later_one() -> None:
+    """The first key behind the range ends the listing, which is right only if keys are in order."""
+    engine = Scripted([(["a", "z", "b"], "1"), (["c"], None)])
+    with pytest.raises(BucketError, match="order"):
+        await keys_of(engine, Target("audited", stop_at="m"))
+
+
+async def test_empty_pages_in_a_circle_or_without_an_end_are_an_error() -> None:
+    for tokens, read in ((1, 2), (2, 3), (3, 4), (2 * EMPTY_PAGES, EMPTY_PAGES + 1)):
+        engine = Scripted([([], str(number)) for number in range(tokens)])
+        with pytest.raises(BucketError, match="does not advance"):
+            await keys_of(engine, Target("audited"))
+        assert engine.pages == read
+
+
+async def test_some_empty_pages_are_passed_over() -> None:
+    script = [(["a"], "1"), ([], "2"), ([], "3"), (["b"], None)]
+    assert await keys_of(Scripted(script), Target("audited")) == ["a", "b"]
+
+
+async def test_versions_of_one_key_in_a_circle_are_an_error() -> None:
+    for versions in (2, 3):
+        engine = Scripted([(["a"], str(number)) for number in range(versions)])
+        with pytest.raises(BucketError, match="does not advance"):
+            await keys_of(engine, Target("audited", versions=True))
+
+
+async def test_versions_of_one_key_on_many_pages_are_all_listed() -> None:
+    script = [(["a", "a"], "1"), (["a"], "2"), (["a", "b"], None)]
+    assert await keys_of(Scripted(script), Target("audited", versions=True)) == ["a", "a", "a", "a", "b"]
+
+
+def test_every_listing_passes_the_check() -> None:
+    """One function asks an engine for a page, and it checks the page."""
+    package = Path(auditor.__file__).parent
+    asking = [path.relative_to(package) for path in package.rglob("*.py") if ".list_page" in path.read_text()]
+    assert asking == [Path("s3/listing.py")]
+    assert (package / asking[0]).read_text().count(".list_page") == 1
 
 
 class Pages(MemoryEngine):

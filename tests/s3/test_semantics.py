@@ -102,7 +102,7 @@ async def test_the_stub_answers_as_aws_does(stub: StubServer, bucket: StubBucket
 
 
 async def read(answers: Questions, semantics: Semantics) -> BucketFacts:
-    return await reader(answers, endpoint_url=HERE).read("us-east-1", semantics)  # type: ignore[arg-type]
+    return await reader(answers, endpoint_url=HERE).read("us-east-1", semantics)
 
 
 def lacking(*facts: str, code: str = "NotImplemented", status: int = 501) -> dict[str, CallFailed]:
@@ -110,30 +110,22 @@ def lacking(*facts: str, code: str = "NotImplemented", status: int = 501) -> dic
 
 
 @pytest.mark.parametrize("semantics", [Semantics.CEPH, Semantics.OTHER])
-@pytest.mark.parametrize(
-    ("code", "status"), [("NotImplemented", 501), ("MethodNotAllowed", 405), ("501", 501), ("405", 405)]
-)
-async def test_a_call_that_another_server_lacks_means_that_there_is_none(
-    semantics: Semantics, code: str, status: int
-) -> None:
-    facts = await read(Answers(**lacking(*NEVER_SET, code=code, status=status)), semantics)
-    assert {fact: getattr(facts, fact) for fact in NEVER_SET} == NEVER_SET
-    assert facts.lacking == tuple(sorted(CALLS[fact] for fact in NEVER_SET))
-    assert facts.semantics is semantics
+async def test_a_call_that_another_server_lacks_means_that_there_is_none(semantics: Semantics) -> None:
+    for code, status in (("NotImplemented", 501), ("MethodNotAllowed", 405), ("501", 501), ("405", 405)):
+        facts = await read(Answers(**lacking(*NEVER_SET, code=code, status=status)), semantics)
+        assert {fact: getattr(facts, fact) for fact in NEVER_SET} == NEVER_SET
+        assert facts.lacking == tuple(sorted(CALLS[fact] for fact in NEVER_SET))
+        assert facts.semantics is semantics
 
 
-@pytest.mark.parametrize("fact", NEVER_SET)
-async def test_at_aws_the_same_answer_leaves_the_setting_unread(fact: str) -> None:
-    facts = await read(Answers(**lacking(fact)), Semantics.AWS)
-    assert getattr(facts, fact) == Unread(CALLS[fact], "NotImplemented")
-    assert facts.lacking == ()
-
-
-@pytest.mark.parametrize("semantics", Semantics)
-async def test_a_refusal_is_no_lack(semantics: Semantics) -> None:
-    facts = await read(Answers(), semantics)
-    assert {getattr(facts, fact) for fact in NEVER_SET} == {Unread(CALLS[fact], "AccessDenied") for fact in NEVER_SET}
-    assert facts.lacking == ()
+async def test_at_aws_the_same_answer_and_anywhere_a_refusal_leave_the_setting_unread() -> None:
+    for answers, semantics, code in (
+        (Answers(**lacking(*NEVER_SET)), Semantics.AWS, "NotImplemented"),
+        *((Answers(), semantics, "AccessDenied") for semantics in Semantics),
+    ):
+        facts = await read(answers, semantics)
+        assert {getattr(facts, fact) for fact in NEVER_SET} == {Unread(CALLS[fact], code) for fact in NEVER_SET}
+        assert facts.lacking == ()
 
 
 async def test_server_without_acls_has_no_acl_and_its_owner_is_the_one_who_lists_the_bucket() -> None:

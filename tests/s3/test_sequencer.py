@@ -44,11 +44,8 @@ def test_order_is_that_of_the_padded_numbers(one: str, other: str) -> None:
     assert (sort_key(one) == sort_key(other)) is (first == second)
 
 
-@pytest.mark.parametrize("text", ["0", "0055AED6DCD90281E5", "617f08299329d189", "f" * 64])
-def test_hexadecimal_is_a_sequencer(text: str) -> None:
-    assert re.fullmatch(SEQUENCER, text)
-
-
-@pytest.mark.parametrize("text", ["", "g", "0x1", "f" * 65, "1\n", " 1", "1_0", "-1", "\uff11", "\u0661"])
-def test_anything_else_is_none(text: str) -> None:
-    assert not re.fullmatch(SEQUENCER, text)
+def test_hexadecimal_is_a_sequencer_and_anything_else_is_none() -> None:
+    for text in ("0", "0055AED6DCD90281E5", "617f08299329d189", "f" * 64):
+        assert re.fullmatch(SEQUENCER, text), text
+    for text in ("", "g", "0x1", "f" * 65, "1\n", " 1", "1_0", "-1", "\uff11", "\u0661"):
+        assert not re.fullmatch(SEQUENCER, text), text

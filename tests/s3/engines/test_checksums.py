@@ -73,11 +73,6 @@ def test_head_and_listing_tell_them_of_whole_objects_only(
     assert promised(ref) == found.keys()
 
 
-async def test_object_without_any(engine: Engine, bucket: StubBucket) -> None:
-    bucket.put("key", CONTENT)
-    assert await told(engine) == {}
-
-
 async def test_they_are_not_asked_for_with_a_span(engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
     bucket.put("key", CONTENT, checksums=TOLD, checksum_type="FULL_OBJECT")
     assert await told(engine, Span(0)) == {}

@@ -166,13 +166,6 @@ class TestWhatEveryCallCarries:
         assert {call.headers["x-amz-expected-bucket-owner"] for call in stub.calls} == {bucket.account}
         assert {call.headers["x-amz-request-payer"] for call in stub.calls} == {"requester"}
 
-    async def test_neither_unless_wanted(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
-        bucket.put("key")
-        for call in CALLS.values():
-            await call(engine)
-        sent = {header for call in stub.calls for header in call.headers}
-        assert not {"x-amz-expected-bucket-owner", "x-amz-request-payer"} & sent
-
     async def test_another_owner_than_expected_is_refused(self, opening: Opening, bucket: StubBucket) -> None:
         async with opening(expected_owner="999999999999") as engine:
             assert (await failure_of(engine, CALLS["ListObjectsV2"])).status == 403

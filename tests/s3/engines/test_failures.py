@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from auditor.errors import CallFailed, CredentialsError, UsageError
+from auditor.errors import CallFailed, CredentialsError
 from auditor.s3.engines.base import Engine, Span
 from tests.s3.engines.common import CALLS, failure_of, pieces, read
 from tests.s3.engines.conftest import Opening
@@ -140,16 +140,6 @@ class TestFailures:
             with pytest.raises(CredentialsError, match="no usable AWS credentials"):
                 await CALLS["ListObjectsV2"](engine)
 
-    async def test_profile_that_does_not_exist(self, opening: Opening) -> None:
-        with pytest.raises(UsageError, match=r"there is no AWS profile 'nobody'.* fix --profile or AWS_PROFILE"):
-            async with opening(profile="nobody"):
-                pass
-
-    async def test_endpoint_that_is_no_url(self, opening: Opening) -> None:
-        with pytest.raises(UsageError, match="refuses the settings"):
-            async with opening(endpoint_url="no url"):
-                pass
-
 
 async def _arrival(stub: StubServer) -> None:
     """Wait until a request has reached the stub, which runs in a thread of its own."""
@@ -176,23 +166,6 @@ class TestResuming:
                     break
                 assert (failure.action, failure.code) == ("GetObject", "ConnectionError")
         assert bytes(got) == whole
-
-    async def test_silence_in_the_body(self, opening: Opening) -> None:
-        async def silent(peer: Peer) -> None:
-            await peer.request()
-            await peer.send(b'HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 9\r\n\r\nbody')
-            await peer.gone()
-
-        buffer = memoryview(bytearray(4))
-        async with (
-            serving(silent) as server,
-            opening(endpoint_url=f"http://127.0.0.1:{server.port}", read_timeout=0.2) as engine,
-            engine.get("key", None, None) as body,
-        ):
-            assert (await body.readinto(buffer), bytes(buffer)) == (4, b"body")
-            with pytest.raises(CallFailed) as caught:
-                await body.readinto(buffer)
-        assert (caught.value.code, caught.value.read) == ("Timeout", 0)
 
 
 async def read_on(engine: Engine, got: bytearray, buffer: memoryview, length: int) -> CallFailed | None:

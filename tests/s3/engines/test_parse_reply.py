@@ -94,11 +94,7 @@ def test_entry_that_lacks_an_element(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "key", "expected"),
-    [
-        ("url", "a+b%2Fc%2B%C3%A9", "a b/c+\u00e9"),
-        ("url", "a/b", "a/b"),
-        (None, "a+b%2F", "a+b%2F"),
-    ],
+    [("url", "a+b%2Fc%2B%C3%A9", "a b/c+\u00e9"), ("url", "a/b", "a/b"), (None, "a+b%2F", "a+b%2F")],
 )
 def test_keys_are_decoded_where_the_server_says_that_it_encodes_them(
     encoding: str | None, key: str, expected: str

@@ -10,40 +10,15 @@ from hypothesis import strategies as st
 from auditor.s3.http.base import Request
 from tests.s3.http.conftest import get, head
 
-NAMES = [
-    "x-amz-request-id",
-    "ETag",
-    "X-Amz-Meta-A",
-    "x-amz-meta-a",
-    "Date",
-    "Content-Type",
-    "Server",
-    "X!#$%&'*+-.^_`|~1",
-]
+NAMES = ["x-amz-request-id", "ETag", "X-Amz-Meta-A", "x-amz-meta-a", "Date", "Content-Type", "X!#$%&'*+-.^_`|~1"]
 VALUES = st.text(alphabet="aZ09 \t\"'(),/:;<=>?@[]{}\x80\xe9\xff", max_size=12).map(str.strip)
 SPACE = st.sampled_from(["", " ", "  ", "\t", " \t "])
 REASONS = st.text(alphabet="abc XYZ-\t\x80\xe9\xff", max_size=10)
 NASTY = [
-    *(
-        b"\r",
-        b"\n",
-        b"\r\n",
-        b"\r\n\r\n",
-        b"\0",
-        b"\x7f",
-        b"\x80",
-        b" ",
-        b"\t",
-        b":",
-        b",",
-        b";",
-        b"-",
-        b"+",
-        b"0",
-        b"f",
-    ),
+    *(bytes([byte]) for byte in b"\r\n\0\x7f\x80 \t:,;-+0f"),
+    *(b"\r\n", b"\r\n\r\n", b"0\r\n\r\n", b"Upgrade: h2c\r\n", b"Transfer-Encoding: identity\r\n"),
     *(b"HTTP/1.1 200 OK\r\n", b"Content-Length: 1\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n"),
-    *(b"Transfer-Encoding: identity\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"0\r\n\r\n", b"Upgrade: h2c\r\n"),
+    b"HTTP/1.1 100 Continue\r\n\r\n",
 ]
 
 
@@ -120,15 +95,9 @@ def spoilt(draw: st.DrawFn) -> Sent:
     for _ in range(draw(st.integers(1, 2))):
         start = draw(st.integers(0, len(raw)))
         stop = min(len(raw), start + draw(st.integers(1, 6)))
+        nasty = draw(st.sampled_from(NASTY))
+        before, cut, behind = raw[:start], raw[stop:], raw[start:]
         raw = draw(
-            st.sampled_from(
-                [
-                    raw[:start] + raw[stop:],
-                    raw[:start] + draw(st.sampled_from(NASTY)) + raw[start:],
-                    raw[:start] + draw(st.sampled_from(NASTY)) + raw[stop:],
-                    raw[:stop] + raw[start:],
-                    raw[:start],
-                ]
-            )
+            st.sampled_from([before + cut, before + nasty + behind, before + nasty + cut, raw[:stop] + behind, before])
         )
     return Sent(sent.request, raw or b"H", closes=True)

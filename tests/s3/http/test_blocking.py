@@ -55,7 +55,7 @@ ANSWERS = {
 
 
 async def test_answers_whole_and_byte_by_byte() -> None:
-    sent = {name: (answer,) for name, (answer, _) in ANSWERS.items()}
+    sent: dict[str, tuple[bytes, ...]] = {name: (answer,) for name, (answer, _) in ANSWERS.items()}
     sent |= {
         f"{name}/drops": (*(answer[at : at + 1] for at in range(len(answer))),) for name, (answer, _) in ANSWERS.items()
     }

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from auditor.s3.http import streaming
 from auditor.s3.http.base import (
     BrokenAnswerError,
     ConnectionLostError,
@@ -21,7 +20,7 @@ from auditor.s3.http.base import (
 from auditor.s3.http.streaming import DRAINED, HEAD_SIZE
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import STREAMS, get, opener, pieces
-from tests.s3.http.raw_server import OK, Peer, RawServer, Script, answering, by_name, serving
+from tests.s3.http.raw_server import Peer, RawServer, Script, answering, by_name, serving
 
 BODY = random.Random(5).randbytes(300_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY)
@@ -83,15 +82,6 @@ async def test_body_around_the_size_of_what_comes_with_the_head(secured: Tls | N
     async with listening(by_name(sent), secured) as server, opened(server, "thin", secured) as transport:
         for name in [*sent] * 2:
             assert await read(transport, target=f"/{name}") == BODY[: int(name.partition("/")[0])], name
-        assert server.accepted == 1
-
-
-async def test_head_in_pieces_of_every_kind() -> None:
-    answer = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 6\r\n\r\n\r\n\r\nok"
-    sent = {str(step): (*(answer[at : at + step] for at in range(0, len(answer), step)),) for step in (1, 2, 3, 5)}
-    async with serving(by_name(sent)) as server, opened(server) as transport:
-        for step in sent:
-            assert await read(transport, 4, f"/{step}") == b"\r\n\r\nok", step
         assert server.accepted == 1
 
 
@@ -167,14 +157,6 @@ async def test_body_without_a_length(secured: Tls | None) -> None:
                     await read(transport, 9999, f"/{framing}/cut")
 
 
-async def test_more_than_was_said() -> None:
-    """The bytes that follow are no part of the body, and the connection is not used again."""
-    async with serving(answering(OK + b"junk")) as server, opened(server) as transport:
-        for number in (1, 2):
-            assert await read(transport) == b"ok"
-            assert server.accepted == number
-
-
 async def test_slow_reader_makes_the_server_wait(secured: Tls | None) -> None:
     size = 24 * 2**20
     sent = 0
@@ -217,7 +199,7 @@ async def test_connection_is_kept_where_only_a_little_is_left_unread(kind: str, 
             for _ in range(2):
                 async with transport.stream(get(f"/{size}")) as stream:
                     assert await stream.readinto(memoryview(bytearray(1000))) == 1000
-                await server.until(lambda it, kept=kept: kept or it.open == 0)  # type: ignore[misc]
+                await server.until(lambda it, kept=kept: kept or it.open == 0)
                 assert kind == "aiohttp" or server.accepted == accepted, size
                 accepted += not kept
 
@@ -258,23 +240,6 @@ async def test_body_falls_silent(kind: str) -> None:
         await server.until(lambda it: it.open == 0)
 
 
-async def test_connection_is_closed_where_the_little_that_is_left_does_not_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(streaming, "_DRAIN_SECONDS", 0.05)
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbody")
-        await peer.gone()
-
-    async with serving(script) as server, opened(server) as transport:
-        for number in (1, 2):
-            async with transport.stream(get()) as stream:
-                assert await stream.readinto(memoryview(bytearray(4))) == 4
-            await server.until(lambda it, number=number: it.accepted == number and it.open == 0)  # type: ignore[misc]
-
-
 async def drops(peer: Peer) -> None:
     await peer.request()
     await peer.send(HEAD)
@@ -293,13 +258,6 @@ async def test_dripping_body_ends_with_a_timeout(kind: str, secured: Tls | None)
         await server.until(lambda it: it.open == 0)
 
 
-async def test_dripping_body_read_byte_by_byte_ends_with_a_timeout_too(kind: str) -> None:
-    fields: dict[str, Any] = {"read_timeout": 30, "least_rate": 10_000, "slow_seconds": 0.3}
-    async with serving(drops) as server, opened(server, kind, **fields) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await asyncio.wait_for(read(transport, 1), 10)
-
-
 async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
     """Neither the next byte's nor the least rate's."""
     fields: dict[str, Any] = {"read_timeout": 0.1, "least_rate": 100_000, "slow_seconds": 0.1}
@@ -310,26 +268,6 @@ async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
                 got.append(piece)
                 await asyncio.sleep(0.25)
         assert b"".join(got) == BODY
-
-
-async def test_cancelled(kind: str, secured: Tls | None) -> None:
-    phases = {"head": (), "first-byte": (HEAD,), "middle": (HEAD, BODY[:100_000])}
-
-    async def script(peer: Peer) -> None:
-        await peer.send(*phases[await peer.name()])
-        await peer.gone()
-
-    async with listening(script, secured) as server, opened(server, kind, secured) as transport:
-        for number, phase in enumerate(phases, 1):
-            task = asyncio.create_task(read(transport, target=f"/{phase}"))
-            await server.until(lambda it, number=number: len(it.requests) == number)  # type: ignore[misc]
-            await asyncio.sleep(0.05)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await server.until(lambda it: it.open == 0)
-        server.script = answering(OK)
-        assert await read(transport) == b"ok"
 
 
 async def test_cancelled_reader_that_reads_on_is_told() -> None:
@@ -357,72 +295,3 @@ async def test_transport_is_closed_in_mid_body() -> None:
         with pytest.raises(ConnectionLostError) as caught:
             await task
         assert caught.value.read == 9
-
-
-def going_wrong(chance: random.Random) -> Script:
-    """Answers with the object that the target numbers, and goes wrong now and then."""
-
-    async def script(peer: Peer) -> None:
-        while True:
-            number = int((await peer.request()).split(b" ")[1][1:])
-            body = object_of(number)
-            answer = b"HTTP/1.1 200 OK\r\nX: %d\r\nContent-Length: %d\r\n\r\n%s" % (number, len(body), body)
-            cut, luck = chance.randrange(len(answer)), chance.random()
-            if luck < 0.15:
-                await peer.send(answer[:cut])
-                if luck < 0.05:
-                    peer.cut()
-                return
-            await peer.send(*([answer[:cut], answer[cut:]] if luck < 0.6 else [answer]))
-
-    return script
-
-
-def object_of(number: int) -> bytes:
-    return BODY[number : number + number * 97]
-
-
-async def read_some(transport: StreamingTransport, number: int, size: int, *, leave: bool) -> bool:
-    """Whether all of the object came; every byte that comes is its own."""
-    wanted, got = object_of(number), bytearray()
-    try:
-        async with transport.stream(get(f"/{number}")) as stream:
-            assert stream.headers[b"x"] == b"%d" % number
-            async for piece in pieces(stream, size):
-                got += piece
-                assert wanted.startswith(got)
-                if leave:
-                    return False
-    except TransportError:
-        return False
-    return got == wanted
-
-
-async def test_everything_at_once(secured: Tls | None) -> None:
-    """Many bodies, some cancelled, some cut, some left: each byte that a reader has is its own object's."""
-    chance = random.Random(1)
-    whole = 0
-    async with (
-        listening(going_wrong(chance), secured) as server,
-        opened(server, "thin", secured, connections=5) as transport,
-    ):
-        for batch in range(12):
-            tasks = [
-                asyncio.create_task(read_some(transport, number, size, leave=chance.random() < 0.2))
-                for number in range(1 + batch * 75, 76 + batch * 75, 5)
-                for size in [chance.choice((100, 9999, 70_000))]
-            ]
-            for task in chance.sample(tasks, 4):
-                for _ in range(chance.randrange(12)):
-                    await asyncio.sleep(0)
-                task.cancel()
-            for result in await asyncio.gather(*tasks, return_exceptions=True):
-                assert isinstance(result, (bool, asyncio.CancelledError))
-                whole += result is True
-        async with asyncio.timeout(5):
-            while transport.statistics().in_use:  # noqa: ASYNC110 - what was left unread is drained behind the scenes
-                await asyncio.sleep(0.01)
-        assert transport.statistics().waiting == 0
-        assert transport.statistics().peak <= 5
-    assert whole > 40
-    await server.until(lambda it: it.open == 0)

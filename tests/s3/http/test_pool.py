@@ -10,7 +10,7 @@ import pytest
 
 from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
 from tests.s3.http.conftest import STREAMS, TRANSPORTS, Opening, get, opener
-from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
+from tests.s3.http.raw_server import OK, Peer, RawServer, answering, serving
 
 
 async def test_connections_are_used_in_turns(thin: Opening) -> None:
@@ -47,40 +47,6 @@ async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening
     async with serving(answering(OK)) as server, thin(server, idle_seconds=-1.0) as transport:
         await transport.send(get())
         assert (transport.statistics().idle, transport.open_connections) == (1, 0)
-
-
-async def test_who_waits_longest_is_served_first(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server, connections=1) as transport:
-        await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(9)))
-    assert [line.split(b" ")[1] for line in server.requests] == [b"/%d" % n for n in range(9)]
-
-
-async def test_statistics_while_requests_wait(thin: Opening) -> None:
-    go = asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        while True:
-            await peer.request()
-            await go.wait()
-            await peer.send(OK)
-
-    async with serving(script) as server, thin(server, connections=2) as transport:
-        tasks = [asyncio.create_task(transport.send(get())) for _ in range(5)]
-        await server.until(lambda it: len(it.requests) == 2)
-        statistics = transport.statistics()
-        assert (statistics.open, statistics.idle, statistics.in_use) == (2, 0, 2)
-        assert (statistics.waiting, statistics.opened, statistics.peak) == (3, 2, 2)
-        go.set()
-        await asyncio.gather(*tasks)
-        assert transport.statistics().waiting == 0
-        assert transport.statistics().idle == 2
-
-
-async def test_place_of_a_closed_connection_goes_to_who_waits(thin: Opening) -> None:
-    async with serving(once(OK)) as server, thin(server, connections=2) as transport:
-        answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(8)))
-        assert [answer.body for answer in answers] == [b"ok"] * 8
-        assert transport.statistics().peak == 2
 
 
 async def test_connecting_takes_too_long(opening: Opening) -> None:

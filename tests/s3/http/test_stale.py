@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
+from auditor.s3.http.base import ConnectionLostError
 from tests.s3.http.conftest import Opening, get, head, outcome, resent
 from tests.s3.http.raw_server import OK, Peer, answering, breath, once, serving
 
@@ -74,21 +74,6 @@ async def test_request_is_sent_again_once(opening: Opening) -> None:
             await transport.send(get("/2"))
         assert resent(transport) == 1
         assert len(server.requests) == 3
-
-
-async def test_slow_answer_on_a_kept_connection_is_not_asked_again(opening: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(OK)
-        await peer.request()
-        await peer.gone()
-
-    async with serving(script) as server, opening(server, read_timeout=0.1) as transport:
-        await transport.send(get())
-        with pytest.raises(TransportTimeoutError):
-            await transport.send(get())
-        assert resent(transport) == 0
-        assert len(server.requests) == 2
 
 
 async def test_all_kept_connections_are_stale_at_once_and_all_are_taken(thin: Opening) -> None:
