@@ -140,3 +140,33 @@ async def test_closing_here_sends_nothing_again(opening: Opening) -> None:
         await transport.close()
         assert await second is ConnectionLostError
         assert server.accepted == 1
+
+
+async def test_request_is_sent_again_on_a_new_connection_though_a_used_one_is_free(thin: Opening) -> None:
+    together, free, done = asyncio.Barrier(2), asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        if peer.number <= 2:
+            await peer.request()
+            await together.wait()
+            await peer.send(OK)
+        target = (await peer.request()).split(b" ")[1]
+        if target == b"/lost" and peer.number <= 2:
+            return
+        await (free if target == b"/held" else done).wait() if target != b"/lost" else None
+        await peer.send(OK)
+        await peer.request()
+
+    async with serving(script) as server, thin(server, connections=2) as transport:
+        await asyncio.gather(*(transport.send(get("/first")) for _ in range(2)))
+        lost, held, behind = (
+            asyncio.create_task(transport.send(get(f"/{name}"))) for name in ("lost", "held", "behind")
+        )
+        await server.until(lambda it: len(it.requests) == 5)
+        free.set()
+        await held
+        assert (await lost).body == b"ok"
+        done.set()
+        await behind
+        assert [line.split(b" ")[1] for line in server.requests].count(b"/lost") == 2
+        assert resent(transport) == 1
