@@ -305,3 +305,18 @@ async def test_error_of_ours_passes_through_unchanged() -> None:
 
     with pytest.raises(CredentialsError, match="no usable"):
         await make_caller().call("acl", "GetObjectAcl", attempt)
+
+
+async def test_refusals_lower_the_rate_and_answers_raise_it() -> None:
+    time = FakeTime()
+    rate = RateLimit(200, clock=time.clock, sleep=time.sleep)
+    permits = ConcurrencyLimit(4, clock=time.clock)
+    caller = Caller("audited", rate=rate, permits=permits, clock=time.clock, sleep=time.sleep)
+    seen = set()
+    for _ in range(300):
+        await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
+        seen.add(rate.statistics().per_second or 0.0)
+    assert min(seen) < 200
+    for _ in range(3000):
+        await caller.call("acl", "GetObjectAcl", failing())
+    assert rate.statistics().per_second == 200
