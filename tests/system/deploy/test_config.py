@@ -48,14 +48,9 @@ def test_a_configuration_lies_beside_the_code_under_the_name_that_the_function_r
     assert not [name for name in names(tmp_path / "layer.zip") if name.endswith(".toml")]
 
 
-def test_a_configuration_of_the_project_is_not_taken_unless_it_is_named(options: Options) -> None:
-    (options.root / "auditor.toml").write_text(CONFIG)
-    build(options, installer=Packages())
-    assert "auditor.toml" not in names(options.output)
-
-
 def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Options, config: Path) -> None:
     packages, configured = Packages(), replace(options, config=config)
+    (options.root / "auditor.toml").write_text("not taken = 'for it is not named'\n")
     build(configured, installer=packages)
     assert build(configured, installer=packages) == [f"{options.output}: unchanged"]
     config.write_text(CONFIG.replace('"owner"', '"team"'))
@@ -65,35 +60,31 @@ def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Op
     assert "auditor.toml" not in names(options.output)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("rules = ", "is not TOML"),
-        ("[rules.M99]", "there is no rule 'M99'"),
-        ("[rules.M01]\nrequired = 7", "required is not a list"),
-        ("[[exceptions]]\nprefix = 'vault/'", "the key 'reason' is missing"),
-        ("max_calls = 0", "give a whole number of at least 1"),
-        ("maxcalls = 1", "the key 'maxcalls' is unknown"),
-        ("only = ['M01']", "rule M01 needs its options"),
-        ("ledger = 'sqlite:digests.db'", "a function cannot have ledger"),
-        ("profile = 'mine'", "a function cannot have profile"),
-        (None, "there is no file"),
-    ],
-)
+REFUSED = {
+    "rules = ": "is not TOML",
+    "[rules.M99]": "there is no rule 'M99'",
+    "[rules.M01]\nrequired = 7": "required is not a list",
+    "[[exceptions]]\nprefix = 'vault/'": "the key 'reason' is missing",
+    "max_calls = 0": "give a whole number of at least 1",
+    "maxcalls = 1": "the key 'maxcalls' is unknown",
+    "only = ['M01']": "rule M01 needs its options",
+    "ledger = 'sqlite:digests.db'": "a function cannot have ledger",
+    "profile = 'mine'": "a function cannot have profile",
+}
+
+
 def test_a_configuration_that_the_functions_would_refuse_is_refused_in_a_sentence_and_the_last_package_stays(
-    options: Options, config: Path, text: str | None, sentence: str
+    options: Options, config: Path
 ) -> None:
     configured = replace(options, config=config)
     build(configured, installer=Packages())
     good = options.output.read_bytes()
-    if text is None:
-        config.unlink()
-    else:
+    for text, sentence in REFUSED.items():
         config.write_text(text)
-    with pytest.raises(BuildError, match=sentence) as refused:
-        build(configured, installer=Packages())
-    assert "\n" not in str(refused.value)
-    assert "ours.toml" in str(refused.value) or "M01" in str(refused.value)
+        with pytest.raises(BuildError, match=sentence) as refused:
+            build(configured, installer=Packages())
+        assert "\n" not in str(refused.value)
+        assert "ours.toml" in str(refused.value) or "M01" in str(refused.value)
     assert options.output.read_bytes() == good
 
 

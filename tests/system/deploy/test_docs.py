@@ -79,16 +79,9 @@ def actions_of(role: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_table_of_the_audit_role_is_what_the_code_declares(level: str) -> None:
-    assert actions_of(level) == allowed("audit", level)
-
-
-def test_the_table_of_the_hashing_role_is_what_the_code_declares() -> None:
+def test_the_table_of_the_roles_is_what_the_code_declares() -> None:
+    assert {level: actions_of(level) for level in LEVELS} == {level: allowed("audit", level) for level in LEVELS}
     assert actions_of("hashing") == allowed("hashing")
-
-
-def test_the_table_of_the_verifying_role_is_what_the_code_declares() -> None:
     assert actions_of("verify") == allowed("verify")
 
 
@@ -116,14 +109,12 @@ def test_every_resource_but_policies_and_subscriptions_is_named_at_its_level() -
         assert named - functions == made
 
 
-def test_each_alarm_has_something_to_do() -> None:
+def test_each_alarm_has_something_to_do_and_its_costs() -> None:
     made = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm").values()
     names = {alarm["AlarmName"].removeprefix("${self:custom.name}-") for alarm in made}
     assert {quoted(row[0])[0] for row in table("|alarm|it means|")} == names
     assert [row for row in table("|alarm|it means|") if not row[2]] == []
 
-
-def test_the_monthly_costs_count_the_alarms_and_metrics_that_there_are() -> None:
     few, many = (len(of_type(resources_of_level(level), "AWS::CloudWatch::Alarm")) for level in ("metadata", "fixity"))
     assert (
         f"$0.10 for each alarm ({few} of them, {many} at `fixity`; one or two more for each bucket),"
@@ -156,23 +147,14 @@ def test_the_trails_selector_is_one() -> None:
     assert not ParamValidator().validate(given, shape).has_errors()
 
 
-def made_targets() -> set[str]:
-    return set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-
-
-def test_every_make_target_exists() -> None:
+def test_every_make_target_and_every_aws_command_exists() -> None:
+    made = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {name for block in blocks("sh") for name in re.findall(r"\bmake ([a-z0-9-]+)", block)}
     assert {"deploy", "invoke", "remove", "template"} <= named
-    assert named | set(re.findall(r"`make ([a-z0-9-]+)", PAGE)) <= made_targets()
+    assert named | set(re.findall(r"`make ([a-z0-9-]+)", PAGE)) <= made
 
-
-def aws_commands() -> Iterator[tuple[str, str]]:
-    yield from set(re.findall(r"\baws ([a-z0-9]+) ([a-z-]+)", PAGE + NIGHTS))
-
-
-def test_every_aws_command_exists() -> None:
     session = botocore.session.Session()
-    for service, name in set(aws_commands()) - NOT_OPERATIONS:
+    for service, name in set(re.findall(r"\baws ([a-z0-9]+) ([a-z-]+)", PAGE + NIGHTS)) - NOT_OPERATIONS:
         operations = {xform_name(one, "-") for one in session.get_service_model(service).operation_names}
         assert name in operations, f"aws {service} {name}"
 
@@ -243,17 +225,10 @@ def test_the_owners_command_asks_for_what_the_worker_takes_and_nothing_else(moto
     owner.create_bucket(Bucket="asking")
     run_merge(moto_url, "asking")
     (ours,) = configuration(owner, "asking")["QueueConfigurations"]
+    assert (ours["QueueArn"], "Filter" in ours) == (QUEUE_ARN, False)
     documented = events_that_do_something()
     assert {"s3:ObjectCreated:*", "s3:ObjectRemoved:Delete", "s3:ObjectRestore:Completed"} <= documented
     for name in documented:
         assert [pattern for pattern in ours["Events"] if fnmatchcase(name, pattern)], name
     for pattern in ours["Events"]:
         assert [name for name in documented if fnmatchcase(name, pattern)], pattern
-
-
-def test_the_owners_command_on_a_bucket_without_notifications(moto_url: str, owner: Any) -> None:
-    owner.create_bucket(Bucket="plain")
-    run_merge(moto_url, "plain")
-    (ours,) = configuration(owner, "plain")["QueueConfigurations"]
-    assert ours["QueueArn"] == QUEUE_ARN
-    assert "Filter" not in ours

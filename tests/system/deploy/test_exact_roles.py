@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-import boto3
 import pytest
 
-from auditor.config.channels import channels_of
-from auditor.config.layers import environment_layer, resolve
 from auditor.errors import RunError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.handover import OwnFunction
 from auditor.lambdas.hashing import HashingFunction
 from auditor.lambdas.verify import VerifyFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.model.alert import RunEvent, failure_alert
-from deploy.resolving import Stack
 from tests.lambdas.test_hashing import as_record
 from tests.support.servers.forwarding import Forwarding
 from tests.support.servers.stub_calls import understand
-from tests.system.deploy.checks.packaged import needs_osls, of_level
+from tests.system.deploy.checks.accounts import AUDITED, empty_account
+from tests.system.deploy.checks.accounts import Account as Made
+from tests.system.deploy.checks.packaged import needs_osls, stack_of, statements
 from tests.system.deploy.checks.sources import LEVELS, as_list
-from tests.system.deploy.test_enforced import tell
 
 pytestmark = needs_osls
-AUDITED: Final = "photos"
 Asked = set[tuple[str, str]]
 """A place, which is a bucket's name or a service's, and an IAM action."""
 
@@ -70,18 +67,22 @@ NOT_SEEN: Final = {
 
 
 CHANNELS: Final = (
-    "--param chatTopic=arn:aws:sns:us-east-1:123456789012:chat"
-    " --param eventBus=arn:aws:events:us-east-1:123456789012:event-bus/ours"
+    "chatTopic=arn:aws:sns:us-east-1:123456789012:chat eventBus=arn:aws:events:us-east-1:123456789012:event-bus/ours"
 )
 """The channels of a deployment besides its topic."""
 
 
 class Recording(Forwarding):
-    """asked_for: of all that went through."""
+    """asked_for: of all that went through. objects: action and ARN of each call on S3 that has one."""
 
     def __init__(self, behind: str) -> None:
         super().__init__(behind)
         self.asked_for: Asked = set()
+        self.objects: Asked = set()
+
+    def forget(self) -> None:
+        self.asked_for.clear()
+        self.objects.clear()
 
     def asked(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         service = headers["authorization"].split("/")[3]
@@ -96,6 +97,8 @@ class Recording(Forwarding):
             name = OTHER_NAMES.get(name, name)
             name = OF_VERSIONS.get(name, name) if call.version_id else name
             place = call.bucket or service
+            if call.bucket:
+                self.objects.add((f"s3:{name}", f"arn:aws:s3:::{call.bucket}{'/' if call.key else ''}{call.key or ''}"))
         elif not name:
             (name,) = parse_qs(body.decode())["Action"]
         if service != "sts":  # GetCallerIdentity takes no permission
@@ -103,38 +106,39 @@ class Recording(Forwarding):
 
 
 @dataclass(frozen=True)
-class Account:
-    """An account on moto's server with the stack in it. url: the server's own. resources: the stack's, resolved."""
+class Account(Made):
+    """recording: of the functions' calls; those of client() are not seen."""
 
-    url: str
-    stack: Stack
-    resources: dict[str, Any]
     recording: Recording
 
-    def variables(self, function: str) -> dict[str, str]:
-        found: dict[str, str] = self.resources[function]["Properties"]["Environment"]["Variables"]
-        return found
-
-    @property
-    def reports(self) -> str:
-        return self.variables("AuditLambdaFunction")["AUDITOR_OUT"].removeprefix("s3://").partition("/")[0]
-
-    def client(self, service: str) -> Any:
-        """One whose calls are not seen."""
-        return boto3.Session().client(service, endpoint_url=self.url)
-
-    def allowed(self, role: str) -> Asked:
-        """All that the role is allowed, by its own policy or the made reports bucket's, and that can be seen here."""
-        found = set()
+    def of_role(self, role: str) -> list[dict[str, Any]]:
+        """The statements of the role's own policy, and those of the made reports bucket's policy for it."""
         principal = {"AWS": self.stack.arn_of(role)}
         given = self.resources["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
-        own = self.resources[role]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
-        for one in (*own, *(one for one in given if one["Principal"] == principal)):
+        own = statements(self.resources, role).values()
+        return [*own, *(one for one in given if one["Principal"] == principal)]
+
+    def allowed(self, role: str) -> Asked:
+        """All that the role is allowed, and that can be seen here."""
+        found = set()
+        for one in self.of_role(role):
             if one["Effect"] != "Allow" or one["Sid"] in LAMBDAS_OWN:
                 continue
             for resource in as_list(one["Resource"]):
                 bucket = resource.partition(":s3:::")[2].partition("/")[0]
                 found |= {(bucket or action.partition(":")[0], action) for action in as_list(one["Action"])}
+        return found
+
+    def refused(self, role: str) -> Asked:
+        """The calls on buckets and objects that the role's statements deny, or do not allow: by ARN."""
+        return {call for call in self.recording.objects if self._effects(role, *call) != {"Allow"}}
+
+    def _effects(self, role: str, action: str, arn: str) -> set[str]:
+        found = set()
+        for one in self.of_role(role):
+            named = any(fnmatchcase(arn, pattern) for pattern in as_list(one.get("Resource", one.get("NotResource"))))
+            if action in as_list(one["Action"]) and named == ("Resource" in one):
+                found.add(one["Effect"])
         return found
 
 
@@ -143,29 +147,17 @@ async def account(
     moto_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Account]:
     level, *given = getattr(request, "param", "fixity").split()
-    tell(moto_url, "reset")
-    s3 = boto3.Session().client("s3", endpoint_url=moto_url)
-    stack = Stack(of_level(level, "--param", f"buckets={AUDITED}", *given), region="us-east-1")
-    resources = stack.resources()
-    for one in resources.values():
-        if one["Type"] == "AWS::SQS::Queue":
-            boto3.Session().client("sqs", endpoint_url=moto_url).create_queue(QueueName=one["Properties"]["QueueName"])
+    made = await empty_account(moto_url, stack_of(level, f"buckets={AUDITED}", *given))
+    made.client("sns").create_topic(Name="chat")
+    made.client("events").create_event_bus(Name="ours")
+    s3 = made.client("s3")
+    s3.put_bucket_versioning(Bucket=AUDITED, VersioningConfiguration={"Status": "Enabled"})
+    for key in ("a", "b", "c"):
+        s3.put_object(Bucket=AUDITED, Key=key, Body=key.encode())
+    s3.put_object(Bucket=AUDITED, Key="known", Body=b"known", ChecksumAlgorithm="SHA256")
     with Recording(moto_url) as recording:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
-        made = Account(moto_url, stack, resources, recording)
-        for name in (resources["AlertTopic"]["Properties"]["TopicName"], "chat"):
-            made.client("sns").create_topic(Name=name)
-        made.client("events").create_event_bus(Name="ours")
-        for bucket in (AUDITED, made.reports):
-            s3.create_bucket(Bucket=bucket)
-        s3.put_bucket_versioning(Bucket=AUDITED, VersioningConfiguration={"Status": "Enabled"})
-        for key in ("a", "b", "c"):
-            s3.put_object(Bucket=AUDITED, Key=key, Body=key.encode())
-        s3.put_object(Bucket=AUDITED, Key="known", Body=b"known", ChecksumAlgorithm="SHA256")
-        if level == "fixity":
-            await create_table(stack.resolve({"Ref": "Ledger"}))
         monkeypatch.setenv("AWS_ENDPOINT_URL", recording.url)
-        yield made
+        yield Account(made.url, made.stack, made.resources, recording)
 
 
 def around(seconds: float = 600.0) -> FunctionContext:
@@ -174,14 +166,20 @@ def around(seconds: float = 600.0) -> FunctionContext:
 
 async def tell_and_hand_on(account: Account, function: str) -> None:
     """What a function does when it has found something, and when its time is over."""
-    channels = channels_of(resolve([environment_layer(account.variables(function))]))
-    await channels.tell(failure_alert("audit", "a hole"), RunEvent("Tested", {}))
     name = account.resources[function]["Properties"]["FunctionName"]
+    lambdas = SimpleNamespace(
+        get_remaining_time_in_millis=lambda: 600_000,
+        invoked_function_arn=f"arn:aws:lambda:us-east-1:123456789012:function:{name}",
+    )
+    context = FunctionContext.of(lambdas, account.variables(function))
+    await context.channels.tell(failure_alert("audit", "a hole"), RunEvent("Tested", {}))
+    assert context.successor is not None
     with pytest.raises(RunError):  # there is none by that name here
-        await OwnFunction(f"arn:aws:lambda:us-east-1:123456789012:function:{name}").invoke({})
+        await context.successor.invoke({})
+    await context.successor.close()
 
 
-@pytest.mark.parametrize("account", [*LEVELS, f"metadata {CHANNELS}", "metadata --param scale=map"], indirect=True)
+@pytest.mark.parametrize("account", [*LEVELS, f"metadata {CHANNELS}", "metadata scale=map"], indirect=True)
 async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) -> None:
     service = AuditFunction(account.variables("AuditLambdaFunction"))
     await service.handle({}, around())
@@ -196,9 +194,11 @@ async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) 
         with pytest.raises(RunError, match="the state machine"):  # there is none by that name here
             await service.handle({"bucket": AUDITED, "max_rate": 0.001}, around())
     assert account.recording.asked_for == account.allowed("AuditRole") - NOT_SEEN
+    assert account.refused("AuditRole") == set()
+    assert account.refused("ScheduleRole") == account.recording.objects, "it has none of these rights"
 
 
-@pytest.mark.parametrize("account", [f"{level} --param keyPolicies=true" for level in LEVELS[1:]], indirect=True)
+@pytest.mark.parametrize("account", [f"{level} keyPolicies=true" for level in LEVELS[1:]], indirect=True)
 async def test_the_audits_role_allows_to_read_key_policies_where_they_are_read(account: Account) -> None:
     key = account.client("kms").create_key()["KeyMetadata"]["Arn"]
     account.client("s3").put_object(Bucket=AUDITED, Key="d", Body=b"d", ServerSideEncryption="aws:kms", SSEKMSKeyId=key)
@@ -238,9 +238,10 @@ async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account
     ledger = account.stack.resolve({"Ref": "Ledger"})
     account.client("dynamodb").delete_table(TableName=ledger)
     await create_table(ledger)  # so that the worker is the first to write
-    account.recording.asked_for.clear()
+    account.recording.forget()
     await hash_all(account)
     assert account.recording.asked_for == account.allowed("HashingRole") - NOT_SEEN
+    assert account.refused("HashingRole") == set()
 
 
 @pytest.mark.parametrize("account", ["fixity", f"fixity {CHANNELS}"], indirect=True)
@@ -252,7 +253,7 @@ async def test_the_verifying_role_allows_what_verifying_asks_for(account: Accoun
         {"bucket": AUDITED, "versions": True}, around()
     )
     await hash_all(account)
-    account.recording.asked_for.clear()
+    account.recording.forget()
     s3 = account.client("s3")
     (version, *_) = s3.list_object_versions(Bucket=AUDITED, Prefix="b")["Versions"]
     s3.delete_object(Bucket=AUDITED, Key="b", VersionId=version["VersionId"])
@@ -263,3 +264,4 @@ async def test_the_verifying_role_allows_what_verifying_asks_for(account: Accoun
     missing = {(account.reports, "s3:ListBucket")}
     asked = account.recording.asked_for | asked_of_a_new_table | missing
     assert asked == account.allowed("VerifyRole") - NOT_SEEN
+    assert account.refused("VerifyRole") == set()

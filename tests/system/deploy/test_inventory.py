@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -11,10 +11,11 @@ from auditor.config.layers import environment_layer, resolve
 from auditor.lambdas.audit import AuditFunction
 from deploy.resolving import Stack
 from tests.support.inventory_reports import plain_rows, write_report
-from tests.system.deploy.checks.packaged import needs_osls, of_level
+from tests.system.deploy.checks.accounts import AUDITED
+from tests.system.deploy.checks.packaged import needs_osls, stack_of, statements
 from tests.system.deploy.checks.sources import LEVELS, as_list
 from tests.system.deploy.test_docs import block
-from tests.system.deploy.test_exact_roles import AUDITED, Account, account, around
+from tests.system.deploy.test_exact_roles import Account, account, around
 
 pytestmark = needs_osls
 __all__ = ["account"]
@@ -22,49 +23,29 @@ KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-4000-8000-000
 PLACE: Final = "s3://inventories/all/night"
 
 
-def stack_of(level: str, *given: str) -> Stack:
-    return Stack(of_level(level, *(part for one in given for part in ("--param", one))), region="us-east-1")
-
-
-def statements(stack: Stack) -> dict[str, dict[str, Any]]:
-    (policy,) = stack.resources()["AuditRole"]["Properties"]["Policies"]
-    return {one["Sid"]: one for one in policy["PolicyDocument"]["Statement"]}
-
-
 def settings(stack: Stack) -> tuple[str, str | None]:
-    found = resolve(
-        [environment_layer(stack.resources()["AuditLambdaFunction"]["Properties"]["Environment"]["Variables"])]
-    )
+    function = stack.resources()["AuditLambdaFunction"]["Properties"]
+    found = resolve([environment_layer(function["Environment"]["Variables"])])
     return found.source, found.inventory
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_without_the_parameter_every_audit_is_live_and_no_role_reads_reports(level: str) -> None:
-    stack = stack_of(level)
-    assert settings(stack) == ("live", None)
-    assert "Inventory" not in json.dumps(stack.resources())
-
-
-@pytest.mark.parametrize("level", LEVELS)
 def test_reports_are_listed_below_their_prefix_alone(level: str) -> None:
-    stack = stack_of(level, f"inventory={PLACE}/")
+    plain, stack = stack_of(level), stack_of(level, f"inventory={PLACE}/")
+    assert settings(plain) == ("live", None)
+    assert "Inventory" not in json.dumps(plain.resources())
     assert settings(stack) == ("mixed", f"{PLACE}/")
-    listing = statements(stack)["InventoryList"]
+    function, role = stack.resources()["AuditLambdaFunction"]["Properties"], statements(stack.resources(), "AuditRole")
+    assert (function["MemorySize"] >= 512, function["Layers"]) == (True, []), "DuckDB is an option"
+    listing = role["InventoryList"]
     assert (listing["Action"], listing["Resource"]) == ("s3:ListBucket", "arn:aws:s3:::inventories")
     assert listing["Condition"] == {"StringLike": {"s3:prefix": "all/night/*"}}
-    assert "InventoryKey" not in statements(stack)
-
-
-@pytest.mark.parametrize("level", LEVELS[1:])
-def test_reports_are_read_and_decrypted_below_their_prefix_alone(level: str) -> None:
-    found = statements(stack_of(level, f"inventory={PLACE}", f"inventoryKey={KEY}"))
-    reading, key = found["Inventory"], found["InventoryKey"]
-    assert (reading["Action"], reading["Resource"]) == ("s3:GetObject", "arn:aws:s3:::inventories/all/night/*")
-    assert (key["Action"], key["Resource"]) == ("kms:Decrypt", KEY)
+    assert "InventoryKey" not in role
 
 
 def test_at_exposure_the_destination_lets_the_role_read_and_the_role_does_not_forbid_it() -> None:
-    found = statements(stack_of("exposure", f"inventory={PLACE}", f"inventoryKey={KEY}"))
+    stack = stack_of("exposure", f"inventory={PLACE}", f"inventoryKey={KEY}")
+    found = statements(stack.resources(), "AuditRole")
     assert {"Inventory", "InventoryKey"}.isdisjoint(found)
     assert "arn:aws:s3:::inventories/all/night/*" in as_list(found["NoContents"]["NotResource"])
     assert as_list(found["NoDecryption"]["NotResource"]) == [KEY]
@@ -73,18 +54,12 @@ def test_at_exposure_the_destination_lets_the_role_read_and_the_role_does_not_fo
 
 
 def test_a_whole_bucket_of_reports_is_listed_without_a_condition() -> None:
-    found = statements(stack_of("metadata", "inventory=s3://inventories"))
+    found = statements(stack_of("metadata", "inventory=s3://inventories").resources(), "AuditRole")
     assert "Condition" not in found["InventoryList"]
     assert found["Inventory"]["Resource"] == "arn:aws:s3:::inventories/*"
 
 
-def test_the_audit_has_the_memory_that_reports_take() -> None:
-    function = stack_of("metadata", f"inventory={PLACE}").resources()["AuditLambdaFunction"]["Properties"]
-    assert function["MemorySize"] >= 512
-    assert function["Layers"] == [], "DuckDB is an option"
-
-
-@pytest.mark.parametrize("account", [f"{level} --param inventory={PLACE}" for level in LEVELS[1:]], indirect=True)
+@pytest.mark.parametrize("account", [f"{level} inventory={PLACE}" for level in LEVELS[1:]], indirect=True)
 async def test_the_role_allows_what_reading_a_report_asks_for(account: Account) -> None:
     s3 = account.client("s3")
     s3.create_bucket(Bucket="inventories")
@@ -93,11 +68,12 @@ async def test_the_role_allows_what_reading_a_report_asks_for(account: Account) 
         s3.put_object(Bucket="inventories", Key=key, Body=data)
 
     write_report(put, plain_rows(AUDITED, ("a", "b")), bucket=AUDITED, prefix="all/night")
-    account.recording.asked_for.clear()
+    account.recording.forget()
     (run,) = (await AuditFunction(account.variables("AuditLambdaFunction")).handle({}, around()))["runs"]
     assert run["complete"]
     assert any("S3 Inventory report s3://inventories/all/night/" in one for one in run["not_looked_at"])
     asked = {call for call in account.recording.asked_for if call[0] == "inventories"}
     assert asked == {call for call in account.allowed("AuditRole") if call[0] == "inventories"}
     assert asked == {("inventories", "s3:ListBucket"), ("inventories", "s3:GetObject")}
+    assert account.refused("AuditRole") == set()
     assert not {call for call in account.recording.asked_for if "InventoryConfiguration" in call[1]}

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from tests.support.paths import ROOT
-from tests.system.deploy.checks.packaged import needs_osls, refusal, run
+from tests.system.deploy.checks.packaged import given, needs_osls, refusal, run
 from tests.system.e2e.deployment import serving
 
 STACK = "s3-auditor-trial"
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def arguments(*parameters: str) -> list[str]:
-    return ["--stage", "trial", *(part for one in ("buckets=photos", *parameters) for part in ("--param", one))]
+    return ["--stage", "trial", *given("buckets=photos", *parameters)]
 
 
 def client(url: str, service: str) -> Any:
@@ -78,16 +78,3 @@ def test_a_worker_is_removed_only_when_the_lower_level_is_named(server: str, tmp
 
     again = deploy(server, tmp_path / "fourth")
     assert again.returncode == 0, again.stdout + again.stderr
-
-
-@pytest.mark.parametrize("command", ["package", "info"])
-def test_only_a_deployment_is_asked_for_its_level(command: str, server: str, tmp_path: Path) -> None:
-    """Nor is one that is the first of its stage, as the test above shows."""
-    client(server, "cloudformation").create_stack(
-        StackName="s3-auditor-other",
-        TemplateBody='{"Resources": {"Q": {"Type": "AWS::SQS::Queue"}}, "Outputs": {"Level": {"Value": "fixity"}}}',
-    )
-    given = ["--stage", "other", "--param", "buckets=photos"]
-    done = run(tmp_path, given, command=command, plugin="level.js", AWS_ENDPOINT_URL=server, **KEYS)
-    client(server, "cloudformation").delete_stack(StackName="s3-auditor-other")
-    assert done.returncode == 0, done.stdout + done.stderr

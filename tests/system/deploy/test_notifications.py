@@ -8,8 +8,9 @@ from deploy.resolving import Stack
 from tests.support.paths import ROOT
 from tests.system.deploy.checks.packaged import needs_osls, of_level
 
+pytestmark = needs_osls
 
-@needs_osls
+
 def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
     stack = Stack(of_level("fixity"))
     resources = stack.resources()
@@ -21,6 +22,12 @@ def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
     }
     assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": [stack.arn_of("ObjectEventsRule")]}
     assert "TheTopic" not in conditions
+    (target,) = resources["ObjectEventsRule"]["Properties"]["Targets"]
+    assert target["DeadLetterConfig"] == {"Arn": stack.arn_of("DeadLetterQueue")}
+    letters = resources["DeadLetterQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (allowed,) = [one for one in letters if one["Effect"] == "Allow"]
+    assert (allowed["Principal"], allowed["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
+    assert allowed["Condition"]["ArnEquals"] == {"aws:SourceArn": [stack.arn_of("ObjectEventsRule")]}
     pattern = resources["ObjectEventsRule"]["Properties"]["EventPattern"]
     assert pattern["detail"]["$or"] == [
         {"bucket": {"name": ["photos"]}},
@@ -28,7 +35,6 @@ def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
     ]
 
 
-@needs_osls
 def test_the_rule_passes_on_what_the_worker_takes_and_nothing_else() -> None:
     paths = [path for path in (ROOT / "events").glob("s3-eventbridge*.json") if not path.stem.endswith("-acl")]
     samples = [json.loads(path.read_bytes()) for path in paths]

@@ -13,8 +13,9 @@ from deploy.template import main, plain
 from tests.system.deploy.checks.packaged import needs_osls, of_level
 from tests.system.deploy.checks.sources import LEVELS
 
+pytestmark = needs_osls
 
-@needs_osls
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_of_osls_is_left_and_nothing_of_ours_is_lost(level: str) -> None:
     made = of_level(level)
@@ -26,13 +27,12 @@ def test_nothing_of_osls_is_left_and_nothing_of_ours_is_lost(level: str) -> None
     assert made["Outputs"].keys() - found["Outputs"].keys() == {"ServerlessDeploymentBucketName"}
 
 
-@needs_osls
 def test_the_same_sources_make_the_same_text(tmp_path: Path) -> None:
     made = tmp_path / "made.json"
     made.write_text(json.dumps(of_level("fixity")))
     one, other = tmp_path / "one.json", tmp_path / "folder" / "other.json"
     assert main(["--made", str(made), "--output", str(one)]) == 0
-    earlier = json.dumps(of_level("fixity", "--param", "logDays=90"))  # packaged at another time
+    earlier = json.dumps(of_level("fixity", "logDays=90"))  # packaged at another time
     made.write_text(earlier)
     assert main(["--made", str(made), "--output", str(other)]) == 0
     assert one.read_text() == other.read_text()
@@ -55,15 +55,13 @@ def with_resource(kind: str, name: str = "Only", **properties: Any) -> dict[str,
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [("DependenciesLambdaLayer", "LayerKey"), ("ParquetLambdaLayer", "ParquetLayerKey")]
-)
-def test_a_layer_is_read_from_where_the_package_lies(name: str, key: str) -> None:
-    content = {"S3Bucket": {"Ref": "ServerlessDeploymentBucket"}, "S3Key": "serverless/of/osls.zip"}
-    found = plain(with_resource("AWS::Lambda::LayerVersion", name, Content=content))
-    assert found["Resources"][name]["Properties"]["Content"]["S3Key"] == {"Ref": key}
-    assert found["Parameters"].keys() == {"CodeBucket", "CodeKey", key}
-    assert found["Outputs"] == {}
+def test_a_layer_is_read_from_where_the_package_lies() -> None:
+    for name, key in (("DependenciesLambdaLayer", "LayerKey"), ("ParquetLambdaLayer", "ParquetLayerKey")):
+        content = {"S3Bucket": {"Ref": "ServerlessDeploymentBucket"}, "S3Key": "serverless/of/osls.zip"}
+        found = plain(with_resource("AWS::Lambda::LayerVersion", name, Content=content))
+        assert found["Resources"][name]["Properties"]["Content"]["S3Key"] == {"Ref": key}
+        assert found["Parameters"].keys() == {"CodeBucket", "CodeKey", key}
+        assert found["Outputs"] == {}
 
 
 def test_a_bucket_of_osls_that_is_still_named_is_an_error() -> None:

@@ -109,8 +109,8 @@ def test_it_prints_what_the_packaged_role_has(
     told = (*told, *(["--key-policies"] if keys_read and told else []))
     made = of_level(
         level,
-        *(["--param", "scale=map"] if "--state-machine" in told else []),
-        *(["--param", "renew=true"] if role == "renew" else []),
+        *(["scale=map"] if "--state-machine" in told else []),
+        *(["renew=true"] if role == "renew" else []),
     )
     stack = Stack(made, region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
@@ -131,14 +131,11 @@ def test_what_it_takes_for_granted_is_what_a_deployment_does() -> None:
     assert parameters()["default"]["level"] == roles.LEVEL
 
 
-def test_the_stage_names_the_functions_queues_and_topic(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ("--role", "audit", "--level", "fixity", "--out", "s3://r", "--ledger", "dynamodb:t")
-    text = json.dumps(printed(capsys, *given, "--stage", "trial"))
+def test_the_stage_and_a_ledgers_arn_are_in_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    arn = f"arn:aws:dynamodb:{REGION}:999988887777:table/digests"
+    places = ("--level", "fixity", "--out", "s3://r", "--ledger", f"dynamodb:{arn}")
+    text = json.dumps(printed(capsys, "--role", "audit", *places, "--stage", "trial"))
     assert "s3-auditor-trial-audit" in text
     assert "s3-auditor-prod" not in text
-
-
-def test_a_given_ledger_is_named_by_its_arn(capsys: pytest.CaptureFixture[str]) -> None:
-    arn = f"arn:aws:dynamodb:{REGION}:999988887777:table/digests"
     found = printed(capsys, "--role", "hashing", "--ledger", f"dynamodb:{arn}")
     assert [one["Resource"] for one in found if one["Sid"] == "Ledger"] == [[arn]]

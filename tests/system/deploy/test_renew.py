@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any, Final
 
 import pytest
 
@@ -12,37 +10,22 @@ from auditor.config.layers import environment_layer, resolve
 from auditor.hashing.queue.notification import decode_events
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.renew import RenewFunction
-from deploy.resolving import Stack
 from tests.support.object_events import event_bridge
-from tests.system.deploy.checks.packaged import needs_osls, of_level, refusal
+from tests.system.deploy.checks.accounts import AUDITED
+from tests.system.deploy.checks.packaged import needs_osls, stack_of, statements
 from tests.system.deploy.checks.sources import LEVELS, as_list, of_type
-from tests.system.deploy.test_exact_roles import AUDITED, NOT_SEEN, Account, account, around
+from tests.system.deploy.test_exact_roles import NOT_SEEN, Account, account, around
 
 pytestmark = needs_osls
 __all__ = ["account"]
-RENEW: Final = ("--param", "renew=true")
-
-
-def stack_of(level: str, *given: str) -> Stack:
-    return Stack(of_level(level, *RENEW, *(part for one in given for part in ("--param", one))), region="us-east-1")
-
-
-def role(stack: Stack) -> dict[str, dict[str, Any]]:
-    (policy,) = stack.resources()["RenewRole"]["Properties"]["Policies"]
-    return {one["Sid"]: one for one in policy["PolicyDocument"]["Statement"]}
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_without_the_parameter_nothing_of_it_is_there(level: str) -> None:
-    assert "renew" not in json.dumps(Stack(of_level(level)).resources()).lower()
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_function_takes_batches_and_answers_for_each_message(level: str) -> None:
-    stack = stack_of(level)
+def test_its_queue_hides_redrives_and_keeps_and_its_alarms_are_heard(level: str) -> None:
+    assert "renew" not in json.dumps(stack_of(level).resources()).lower(), "without the parameter it is not there"
+    stack = stack_of(level, "renew=true")
     resources = stack.resources()
     function = resources["RenewLambdaFunction"]["Properties"]
-    assert function["Handler"] == "handlers.renew.handler"
     sources = of_type(resources, "AWS::Lambda::EventSourceMapping")
     queue = stack.arn_of("RenewQueue")
     (source,) = [one for one in sources.values() if one["EventSourceArn"] == queue]
@@ -52,10 +35,14 @@ def test_the_function_takes_batches_and_answers_for_each_message(level: str) -> 
     assert properties["RedrivePolicy"]["deadLetterTargetArn"] == stack.arn_of("RenewDeadLetterQueue")
     assert properties["MessageRetentionPeriod"] < letters["MessageRetentionPeriod"]
     assert letters["RedriveAllowPolicy"]["sourceQueueArns"] == [queue]
+    alarms = of_type(resources, "AWS::CloudWatch::Alarm")
+    ours = {name: one for name, one in alarms.items() if name.startswith("Renew")}
+    assert ours.keys() == {"RenewDeadLettersAlarm", "RenewQueueAgeAlarm"}
+    assert all(one["AlarmActions"] == [stack.arn_of("AlertTopic")] for one in ours.values())
 
 
 def test_all_functions_together_keep_the_one_ceiling_of_calls() -> None:
-    resources = stack_of("metadata", "maxRate=500", "renewRate=90").resources()
+    resources = stack_of("metadata", "renew=true", "maxRate=500", "renewRate=90").resources()
 
     def rate(name: str) -> float:
         found = resolve([environment_layer(resources[name]["Properties"]["Environment"]["Variables"])]).max_rate
@@ -69,7 +56,7 @@ def test_all_functions_together_keep_the_one_ceiling_of_calls() -> None:
 
 
 def test_every_target_has_its_events_and_a_queue_that_takes_them() -> None:
-    stack = stack_of("metadata")
+    stack = stack_of("metadata", "renew=true")
     resources = stack.resources()
     (rule,) = [one for name, one in of_type(resources, "AWS::Events::Rule").items() if name.startswith("Renew")]
     assert rule["EventPattern"]["detail-type"] == ["Object ACL Updated", "Object Created", "Object Restore Completed"]
@@ -78,67 +65,34 @@ def test_every_target_has_its_events_and_a_queue_that_takes_them() -> None:
     assert target["Arn"] == stack.arn_of("RenewQueue")
     assert target["DeadLetterConfig"]["Arn"] == stack.arn_of("RenewDeadLetterQueue")
     for name in ("RenewQueuePolicy", "RenewDeadLetterQueuePolicy"):
-        statements = resources[name]["Properties"]["PolicyDocument"]["Statement"]
-        (allowed,) = [one for one in statements if one["Sid"] == "TheRule"]
+        policy = resources[name]["Properties"]["PolicyDocument"]["Statement"]
+        (allowed,) = [one for one in policy if one["Sid"] == "TheRule"]
         assert allowed["Condition"]["ArnEquals"]["aws:SourceArn"] == [stack.arn_of("RenewEventsRule1")]
     for kind in rule["EventPattern"]["detail-type"]:
         assert len(decode_events(event_bridge("k", kind=kind))) == 1
 
 
-def test_its_alarms_are_heard() -> None:
-    stack = stack_of("exposure")
-    alarms = of_type(stack.resources(), "AWS::CloudWatch::Alarm")
-    ours = {name: one for name, one in alarms.items() if name.startswith("Renew")}
-    assert ours.keys() == {"RenewDeadLettersAlarm", "RenewQueueAgeAlarm"}
-    assert all(one["AlarmActions"] == [stack.arn_of("AlertTopic")] for one in ours.values())
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_it_writes_renewals_alone_and_reads_no_contents_at_exposure(level: str) -> None:
-    found = role(stack_of(level))
-    writes = {
+    found = statements(stack_of(level, "renew=true").resources(), "RenewRole")
+    (place,) = {
         resource
         for one in found.values()
         for action in as_list(one["Action"])
         if action.startswith(("s3:Put", "s3:Delete"))
         for resource in as_list(one["Resource"])
     }
-    (place,) = writes
     assert place.endswith("/audits/bucket=*/renewals/*")
     assert ("s3:GetObject" in found["Objects"]["Action"]) == (level != "exposure")
     assert ("NoContents" in found) == (level == "exposure")
 
 
-def test_all_that_can_have_the_key_has_it() -> None:
-    key = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-4000-8000-000000000000"
-    stack = stack_of("exposure", f"kmsKey={key}")
-    resources = stack.resources()
-    for name in ("RenewQueue", "RenewDeadLetterQueue"):
-        assert resources[name]["Properties"]["KmsMasterKeyId"] == key
-        assert not resources[name]["Properties"]["SqsManagedSseEnabled"]
-    assert resources["RenewLogGroup"]["Properties"]["KmsKeyId"] == key
-    assert resources["RenewLambdaFunction"]["Properties"]["KmsKeyArn"] == key
-    assert role(stack)["StackKey"]["Resource"] == key
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (("renew=yes", "buckets=photos"), "give true or false"),
-        (("renew=true", "buckets=photos", "renewRate=2000"), "give less than maxRate, 2000"),
-        (("renew=true", "buckets=*"), "the rules of its events need names"),
-    ],
-)
-def test_a_wrong_parameter_is_one_sentence(tmp_path: Path, given: tuple[str, ...], sentence: str) -> None:
-    assert sentence in refusal(tmp_path, *(part for one in given for part in ("--param", one)))
-
-
-@pytest.mark.parametrize("account", [f"{level} --param renew=true" for level in LEVELS], indirect=True)
+@pytest.mark.parametrize("account", [f"{level} renew=true" for level in LEVELS], indirect=True)
 async def test_the_role_allows_exactly_what_the_function_asks_for(account: Account) -> None:
     audit = AuditFunction(account.variables("AuditLambdaFunction"))
     for versions in (False, True):
         await audit.handle({"bucket": AUDITED, "versions": versions}, around())
-    account.recording.asked_for.clear()
+    account.recording.forget()
     variables = account.variables("RenewLambdaFunction")
     account.client("s3").put_object_acl(Bucket=AUDITED, Key="a", ACL="public-read")
     bodies = [event_bridge("a", AUDITED), "malformed"]
@@ -151,3 +105,4 @@ async def test_the_role_allows_exactly_what_the_function_asks_for(account: Accou
     written = account.client("s3").list_objects_v2(Bucket=account.reports, Prefix="audits/")["Contents"]
     assert [one["Key"] for one in written if f"/bucket={AUDITED}/renewals/" in one["Key"]]
     assert account.recording.asked_for == account.allowed("RenewRole") - NOT_SEEN
+    assert account.refused("RenewRole") == set()

@@ -16,11 +16,10 @@ from deploy.events import kinds
 from deploy.events import main as make_event
 from deploy.invoke import keep_log, main
 from deploy.options import PYTHON, ROOT
-from tests.system.deploy.test_enforced import tell
+from tests.system.deploy.checks.accounts import tell
 from tools.local_aws.samples import BUCKET, load
 
 pytestmark = pytest.mark.skipif(python.find() is None, reason=f"there is no python{PYTHON} on this machine")
-OF_A_RUN_THAT_IS_NOT_THERE = {"hand-over"}
 
 
 @pytest.fixture(scope="module")
@@ -50,22 +49,24 @@ def sample(name: str) -> Path:
     return ROOT / "events" / f"{name}.json"
 
 
-@pytest.mark.parametrize("name", sorted(set(kinds()) - OF_A_RUN_THAT_IS_NOT_THERE - {"verify"}))
-def test_a_sample_shows_what_happened(local_url: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    code, answer, said = run(capsys, sample(name))
-    assert code == 0, said
-    assert "INFO " in said
-    if "estate" in answer:
-        estate = answer["estate"]
-        assert (estate["complete"], estate["counts"]["holes"]) == (True, 0), estate
-        assert estate["counts"]["audited"] > 0
-    elif "runs" in answer:
-        assert [one["complete"] for one in answer["runs"]] == [True]
-    elif name.endswith("-acl"):
-        assert answer == {"batchItemFailures": []}
-    elif name != "s3-test-event":
-        assert answer["ledger"]
-        assert all(one.get("digests") or one.get("deleted") for one in answer["ledger"])
+def test_a_sample_shows_what_happened(local_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in sorted(set(kinds()) - {"verify"}):
+        code, answer, said = run(capsys, sample(name))
+        assert code == 0, (name, said)
+        assert "INFO " in said
+        if "estate" in answer:
+            estate = answer["estate"]
+            assert (estate["complete"], estate["counts"]["holes"]) == (True, 0), estate
+            assert estate["counts"]["audited"] > 0
+        elif "runs" in answer:
+            assert [one["complete"] for one in answer["runs"]] == [True], name
+        elif name.endswith("-acl"):
+            assert answer == {"batchItemFailures": []}
+        elif name != "s3-test-event":
+            assert answer["ledger"], name
+            assert all(one.get("digests") or one.get("deleted") for one in answer["ledger"]), name
+        if name == "hand-over":  # as for the targets that an earlier invocation had no time to begin
+            assert answer["runs"][0]["run"] == "20260102T030405Z-a1b2c3"
 
 
 def test_what_was_hashed_is_verified(local_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,32 +80,21 @@ def test_what_was_hashed_is_verified(local_url: str, capsys: pytest.CaptureFixtu
     assert summary["outcomes"]["match"] == 1
 
 
-def test_a_hand_over_begins_a_run_that_is_not_there(local_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As for the targets that an earlier invocation had no time to begin."""
-    code, answer, said = run(capsys, sample("hand-over"))
-    assert code == 0, said
-    (summary,) = answer["runs"]
-    assert (summary["run"], summary["complete"]) == ("20260102T030405Z-a1b2c3", True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "old", "new", "word"),
-    [
+def test_a_failure_is_one(local_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = tmp_path / "event.json"
+    for kind, old, new, word in (
         ("s3-notification", "caf%C3%A9", "none", "the ledger has nothing of s3://auditor-sample/photos"),
         ("s3-eventbridge", BUCKET, "no-such-bucket", "warnings or errors"),
         ("s3-notification-sns", '"Notification', '"Unsubscribe', "warnings or errors"),
         ("sqs-batch", "algorithms", "allgorithms", "warnings or errors"),
         ("manual-prefix", BUCKET, "no-such-bucket", "the function failed: "),
-    ],
-)
-def test_a_failure_is_one(
-    local_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, old: str, new: str, word: str
-) -> None:
-    changed = tmp_path / "event.json"
-    changed.write_text(sample(kind).read_text().replace(old, new))
-    code, _, said = run(capsys, changed)
-    assert code == 1
-    assert word in said
+    ):
+        changed.write_text(sample(kind).read_text().replace(old, new))
+        code, _, said = run(capsys, changed)
+        assert code == 1, kind
+        assert word in said
+    assert main(["--stage", "local", "--bucket", BUCKET]) == 1
+    assert capsys.readouterr().err.endswith("s3-auditor-local-audit; deploy it: make deploy STAGE=local\n")
 
 
 def test_an_event_is_made_for_an_object_that_is_there(
@@ -122,13 +112,6 @@ def test_an_event_is_made_for_an_object_that_is_there(
     assert "s3://auditor-sample/none cannot be asked" in capsys.readouterr().err
 
 
-def test_a_function_that_is_not_deployed_is_told_with_the_fix(
-    local_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--stage", "local", "--bucket", BUCKET]) == 1
-    assert capsys.readouterr().err.endswith("s3-auditor-local-audit; deploy it: make deploy STAGE=local\n")
-
-
 def test_a_log_lies_where_make_logs_looks(local_url: str) -> None:
     logs = boto3.Session().client("logs")
     logs.create_log_group(logGroupName="/aws/lambda/s3-auditor-local-audit")
@@ -137,8 +120,8 @@ def test_a_log_lies_where_make_logs_looks(local_url: str) -> None:
     assert [one["message"] for one in found] == ["one line", "another"]
 
 
-@pytest.mark.parametrize("target", ["logs", "event", "invoke"])
-def test_stage_local_leads_every_command_to_this_machine(target: str) -> None:
-    command = ["make", "--no-print-directory", "-n", target, "STAGE=local"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "AWS_ENDPOINT_URL=" in said.stdout.splitlines()[-1]
+def test_stage_local_leads_every_command_to_this_machine() -> None:
+    for target in ("logs", "event", "invoke"):
+        command = ["make", "--no-print-directory", "-n", target, "STAGE=local"]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert "AWS_ENDPOINT_URL=" in said.stdout.splitlines()[-1], target

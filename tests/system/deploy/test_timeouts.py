@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.deploy.checks.packaged import given as params
 from tests.system.deploy.checks.packaged import needs_osls, refusal
 
 pytestmark = needs_osls
@@ -54,9 +55,9 @@ def stub() -> Iterator[str]:
 def test_a_refused_timeout_is_explained(
     stub: str, tmp_path: Path, answer: str, given: list[str], said: str | None
 ) -> None:
-    arguments = [part for one in ("buckets=photos", *given) for part in ("--param", one)]
-    endpoint = {"AWS_ENDPOINT_URL": f"{stub}/{answer}"}
-    found = refusal(tmp_path, "--stage", "prod", *arguments, command="deploy", plugin="timeouts.js", **KEYS, **endpoint)
+    environ = {**KEYS, "AWS_ENDPOINT_URL": f"{stub}/{answer}"}
+    arguments = ("--stage", "prod", *params("buckets=photos", *given))
+    found = refusal(tmp_path, *arguments, command="deploy", plugin="timeouts.js", **environ)
     words = " ".join(found.split())
     assert (REFUSED if answer == "refused" else OTHER) in words
     sentence = "eu-west-1 refuses functions of more than 900 seconds: "

@@ -9,9 +9,11 @@ import pytest
 from auditor.lambdas.metrics import OF_TARGET, target_value
 from auditor.model.target import Target
 from deploy.resolving import Stack
+from tests.system.deploy.checks.checked import resolved
 from tests.system.deploy.checks.packaged import needs_osls, of_level, template
 from tests.system.deploy.checks.sources import LEVELS, of_type
-from tests.system.deploy.test_parameters import resolved
+
+pytestmark = needs_osls
 
 ODD = "a b/ü+%25 &=!~*'()-_.\U0001f4f7#?\""
 
@@ -33,27 +35,24 @@ def of_targets(made: dict[str, Any]) -> set[tuple[str, str, int]]:
     return found
 
 
-@needs_osls
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_silence_of_each_target_is_an_alarm(level: str) -> None:
-    found = of_targets(of_level(level, "--param", "silentHours=30"))
+    found = of_targets(of_level(level, "silentHours=30"))
     audits = {("RunsComplete", target, 30) for target in ("photos", "archive/2024/")}
     verifications = {("VerificationsComplete", target, 26) for target in ("photos", "archive/2024/")}
     assert found == (audits | verifications if level == "fixity" else audits)
     assert {metric for metric, _, _ in found} <= set(OF_TARGET)
 
 
-@needs_osls
 def test_the_alarms_of_targets_are_left_out_when_asked() -> None:
-    made = of_level("fixity", "--param", "bucketAlarms=false", "--param", "verifySilentHours=0")
+    made = of_level("fixity", "bucketAlarms=false", "verifySilentHours=0")
     assert of_targets(made) == set()
     assert alarms(made)["NoVerificationAlarm"]["ActionsEnabled"] is False
-    never = of_level("fixity", "--param", "verifySilentHours=0")
+    never = of_level("fixity", "verifySilentHours=0")
     assert {metric for metric, _, _ in of_targets(never)} == {"RunsComplete"}
     assert alarms(of_level("fixity"))["NoVerificationAlarm"]["ActionsEnabled"] is True
 
 
-@needs_osls
 def test_an_alarm_names_its_target_as_the_function_does() -> None:
     for prefix in ("", "2024/", ODD, "ü" * 512):
         (alarm,) = resolved(buckets=f"s3://photos/{prefix}")["auditAlarms"]["Resources"].values()
@@ -64,15 +63,8 @@ def test_an_alarm_names_its_target_as_the_function_does() -> None:
         assert len(alarm["Properties"]["AlarmName"]) <= 255
 
 
-@needs_osls
 def test_targets_of_one_bucket_have_an_alarm_each() -> None:
-    made = template("--stage", "prod", "--param", "buckets=photos/a/,photos/b/", "--param", "level=exposure")
+    made = template("buckets=photos/a/,photos/b/", "level=exposure")
     assert {target for _, target, _ in of_targets(made)} == {"photos/a/", "photos/b/"}
     names = [alarm["AlarmName"] for alarm in alarms(made).values()]
     assert len(names) == len(set(names))
-
-
-@needs_osls
-def test_a_second_failure_is_told_while_the_first_lies_in_the_queue() -> None:
-    alarm = alarms(of_level("exposure"))["AuditFailuresAlarm"]
-    assert (alarm["MetricName"], alarm["Statistic"]) == ("NumberOfMessagesSent", "Sum")

@@ -16,11 +16,11 @@ import pytest
 from deploy import python
 from deploy.install import install_requirements, locked
 from deploy.options import PYTHON, ROOT
-from tests.system.deploy.checks.packaged import SERVERLESS
+from tests.system.deploy.checks.packaged import SERVERLESS, given
 from tests.system.e2e.deployment import AUDITED, Deployment, serving
 from tests.system.e2e.environment import Machine
 from tests.system.e2e.poller import Poller
-from tests.system.e2e.queues import Queues, elasticmq
+from tests.system.e2e.queues import Queues
 from tests.system.e2e.runtime import LocalLambda
 from tests.system.e2e.system import RENEW, Make, System
 
@@ -39,37 +39,30 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(interpreter, folder)
 
 
-def server_command() -> str | None:
-    """moto with all that deploying takes has an environment of its own, `make local-aws`'s."""
-    given = os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server")
-    return shutil.which(given)
+def server_command() -> str:
+    """moto with all that deploying takes has an environment of its own, `make local-aws`'s. Skips where it is not."""
+    command = shutil.which(os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server"))
+    if command is None:
+        pytest.skip("moto's server is not installed: make test-e2e installs it")
+    return command
 
 
 @pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Deployed once for all tests, and a sample bucket. Skips where osls or moto's server is not installed."""
     command = server_command()
-    if command is None:
-        pytest.skip("moto's server is not installed: make test-e2e installs it")
     if not SERVERLESS.exists() or shutil.which("node") is None:
         pytest.skip("osls is not installed: run npm ci")
     folder = tmp_path_factory.mktemp("deployment")
     with serving(command, folder / "server.log", folder / "invoke.url") as url:
         made = Deployment(url, folder)
-        made.osls("deploy", *(part for one in GIVEN for part in ("--param", one)))
+        made.osls("deploy", *given(*GIVEN))
         made.take_over()
         yield made
         outputs = made.outputs()
         kept = {outputs["LedgerTable"], outputs["Reports"].removeprefix("s3://").partition("/")[0]}
         made.osls("remove")
         assert made.left() == kept, "removing takes all but what was found out"
-
-
-@pytest.fixture(scope="session")
-def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """ElasticMQ's URL."""
-    with elasticmq(tmp_path_factory.mktemp("elasticmq") / "server.log") as url:
-        yield url
 
 
 @pytest.fixture
@@ -89,7 +82,7 @@ def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Pat
     with ExitStack() as stack:
 
         def made(*, shared: bool = False, renews: bool = False, **changed: dict[str, Any]) -> System:
-            functions = {name: queues.of_function(one) for name, one in deployment.functions().items()}
+            functions = deployment.functions()
             for name, changes in changed.items():
                 variables = functions[name].variables | changes.pop("variables", {})
                 functions[name] = replace(functions[name], variables=variables, **changes)
@@ -97,7 +90,7 @@ def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Pat
             stack.enter_context(local)
             deployment.invoke_address.write_text(local.url)
             mappings = [one for one in deployment.mappings() if renews or one.function != RENEW]
-            return System(deployment, local, Poller(queues.sqs, local, map(queues.of_mapping, mappings)), queues)
+            return System(deployment, local, Poller(queues.sqs, local, mappings), queues)
 
         yield made
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from deploy.resolving import Stack
 from tests.support.paths import ROOT
 
 SERVERLESS = ROOT / "node_modules" / ".bin" / "serverless"
@@ -65,11 +66,16 @@ def run(
     )
 
 
+def given(*parameters: str) -> list[str]:
+    """osls' arguments of parameters, each of which is name=value."""
+    return [part for one in parameters for part in ("--param", one)]
+
+
 @cache
-def template(*arguments: str) -> dict[str, Any]:
-    """The template that deploying with these arguments would bring, made once for all tests."""
+def template(*parameters: str, stage: str = "prod") -> dict[str, Any]:
+    """The template that deploying with these parameters would bring, made once for all tests."""
     with tempfile.TemporaryDirectory(prefix="packaged-") as folder:
-        done = run(Path(folder), arguments)
+        done = run(Path(folder), ["--stage", stage, *given(*parameters)])
         assert done.returncode == 0, done.stdout + done.stderr
         found: dict[str, Any] = json.loads(
             (Path(folder) / ".serverless" / "cloudformation-template-update-stack.json").read_text()
@@ -77,10 +83,19 @@ def template(*arguments: str) -> dict[str, Any]:
         return found
 
 
-def of_level(level: str, *more: str) -> dict[str, Any]:
-    return template(
-        "--stage", "prod", "--param", "buckets=photos,s3://archive/2024/", "--param", f"level={level}", *more
-    )
+def of_level(level: str, *parameters: str) -> dict[str, Any]:
+    return template("buckets=photos,s3://archive/2024/", f"level={level}", *parameters)
+
+
+def stack_of(level: str, *parameters: str, **values: str) -> Stack:
+    """The template resolved in us-east-1. values: of CloudFormation's own parameters."""
+    return Stack(of_level(level, *parameters), region="us-east-1", parameters=values)
+
+
+def statements(resources: dict[str, Any], role: str) -> dict[str, dict[str, Any]]:
+    """The statements of a resolved role's one policy, by their Sid."""
+    (policy,) = resources[role]["Properties"]["Policies"]
+    return {one["Sid"]: one for one in policy["PolicyDocument"]["Statement"]}
 
 
 def refusal(folder: Path, *arguments: str, command: str = "package", plugin: str = "none", **environ: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
@@ -62,26 +61,6 @@ def functions_of_level(level: str) -> dict[str, dict[str, Any]]:
 def _path(reference: str) -> str:
     path = reference.removeprefix("${file(").removesuffix(")}")
     return path.replace("${self:custom.checked.scale}", "map").replace("${self:custom.checked.renew}", "false")
-
-
-def statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A role's statements, but those that deploy/parameters.js makes; of one under a condition, what stands when the
-    condition holds.
-    """
-    for policy in role["Properties"]["Policies"]:
-        for statement in policy["PolicyDocument"]["Statement"]:
-            if isinstance(statement, str) or "Ref" in statement:
-                continue
-            yield statement["Fn::If"][1] if "Fn::If" in statement else statement
-
-
-def actions(role: dict[str, Any], effect: str = "Allow") -> set[str]:
-    return {
-        action
-        for statement in statements(role)
-        if statement["Effect"] == effect
-        for action in as_list(statement["Action"])
-    }
 
 
 def as_list(value: Any) -> list[Any]:
