@@ -268,12 +268,12 @@ test-deploy: install node_modules/.installed .venv-deploy/.installed
 test-e2e: install node_modules/.installed .venv-deploy/.installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/system/e2e $(ARGS)
 
-# fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
+# fetch ElasticMQ, on which test-real then tries the worker; needs Maven and Java 17
 elasticmq: .build/elasticmq/.fetched
 
-.build/elasticmq/.fetched: tests/system/e2e/elasticmq.xml
+.build/elasticmq/.fetched: tests/system/real/elasticmq.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "ElasticMQ needs Maven and Java 17"; exit 1; }
-	@mvn -B -q -C -f tests/system/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
+	@mvn -B -q -C -f tests/system/real/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
 	@touch $@
 
 # fetch DynamoDB Local, on which test-real then tries the ledger; needs Maven and Java 17

@@ -81,10 +81,10 @@ class System:
         return self.queues.letters(self.deployment.outputs()["DeadLetterQueueUrl"])
 
     def waiting(self, output: str) -> int:
-        return self.poller.waiting(self.queues.at(self.deployment.outputs()[output]))
+        return self.poller.waiting(self.deployment.outputs()[output])
 
     def send(self, output: str, body: str) -> None:
-        url = self.queues.at(self.deployment.outputs()[output])
+        url = self.deployment.outputs()[output]
         self.queues.sqs.send_message(QueueUrl=url, MessageBody=body)
 
 

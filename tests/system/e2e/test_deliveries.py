@@ -1,7 +1,4 @@
-"""Messages that are doubled, late or malformed, or whose worker is killed: none is lost, and all digests are right.
-
-On the queues as deployed, and on ElasticMQ's.
-"""
+"""Messages that are doubled, late or malformed, or whose worker is killed: none is lost, and all digests are right."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from msgspec.structs import replace
 
-from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.queue.message import HashTask
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import (
     ACCESS_DENIED,
@@ -28,26 +24,17 @@ from tests.support.servers.stub_faults import (
     random_faults,
 )
 from tests.system.e2e.deployment import Deployment
-from tests.system.e2e.queues import Queues, copied
+from tests.system.e2e.queues import Queues, message
 from tests.system.e2e.system import Make, System, expected, told
 
 Plan = Callable[[str, str, int], Fault | None]
 """One of the stub's: operation, key, and how often that was asked."""
 
 
-@pytest.fixture(params=["deployed", "elasticmq"])
-def queues(request: pytest.FixtureRequest, deployment: Deployment) -> Iterator[Queues]:
-    if request.param == "deployed":
-        yield Queues(deployment.client("sqs"))
-        return
-    with copied(deployment, request.getfixturevalue("other_server")) as moved:
-        yield moved
-
-
 @pytest.fixture
 def impatient(deployment: Deployment, queues: Queues) -> Iterator[None]:
     """The hash queue with a visibility timeout of less than half a minute, and no more than two receipts."""
-    sqs, url = queues.sqs, queues.at(deployment.outputs()["HashQueueUrl"])
+    sqs, url = queues.sqs, deployment.outputs()["HashQueueUrl"]
     names = ["VisibilityTimeout", "RedrivePolicy"]
     before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
     policy = json.dumps(json.loads(before["RedrivePolicy"]) | {"maxReceiveCount": 2})
@@ -72,59 +59,8 @@ def put(stub: StubServer, bucket: str, key: str, data: bytes) -> HashTask:
     return HashTask(item.key, None, item.etag, item.size)
 
 
-def message(bucket: str, *tasks: HashTask) -> str:
-    return encode(HashMessage("run", bucket, ("sha256",), tasks))
-
-
 def reads(stub: StubServer, key: str) -> int:
     return sum(1 for call in stub.calls if call.operation == "GetObject" and call.key == key)
-
-
-def test_a_poison_message_goes_to_the_dead_letters_alone(make: Make, bucket: str) -> None:
-    system = make()
-    good = {"good": b"good"}
-    tasks = tuple(system.put(bucket, good))
-    system.send("NotificationQueueUrl", "poison")
-    system.send("NotificationQueueUrl", encode(HashMessage("run", bucket, ("sha256",), tasks)))
-    system.poller.drain()
-    assert system.poller.batches == 1
-    assert system.letters() == ["poison"]
-    assert system.digests(bucket) == expected(good)
-
-
-def test_poison_of_each_kind_goes_to_the_dead_letters_as_it_came_with_its_reason(make: Make, bucket: str) -> None:
-    system = make()
-    good = {"good": b"good"}
-    (task,) = system.put(bucket, good)
-    poison = {
-        message(bucket, task).replace('"v":1', '"v":2'): "field v is not 1, the only version known",
-        '{"Records":[{"eventSource":"aws:s3"}]}': "Records[0].eventName is not a string with text",
-        '{"Type":"Notification","Message":"garbage"}': "the body is not JSON",
-        '{"source":"aws.s3","detail-type":"Object Created"}': "detail is not a JSON object",
-        "caf\u00e9 " * 20_000: "the body is not JSON",
-    }
-    for body in poison:
-        system.send("NotificationQueueUrl", body)
-    system.send("NotificationQueueUrl", message(bucket, task))
-    system.poller.drain()
-    assert dict(system.reasons()) == poison
-    assert system.digests(bucket) == expected(good)
-
-
-def test_doubled_and_outdated_messages_leave_one_digest(make: Make, bucket: str) -> None:
-    system = make()
-    kept = {"kept": b"kept"}
-    (gone,) = system.put(bucket, {"gone": b"gone"})
-    system.deployment.client("s3").delete_object(Bucket=bucket, Key="gone")
-    (task,) = system.put(bucket, kept)
-    for one in (task, gone, task, replace(task, etag="0" * 32)):
-        system.send("HashQueueUrl", message(bucket, one))
-    system.poller.drain()
-    assert system.poller.batches == 4
-    assert system.local.started > 1
-    assert system.digests(bucket) == expected(kept)
-    assert len(system.items(bucket)) == 1
-    assert system.letters() == []
 
 
 def killing(system: System, key: str, *, times: int = 99, when: Callable[[], bool] = lambda: True) -> Plan:

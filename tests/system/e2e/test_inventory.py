@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.s3.inventory.fields import PARQUET
 from tests.audit.mixed.test_mixed import BY_REPORT, PLACE, allowed, assert_agree, report_of, same_findings
 from tests.support.audit_runs import read_back
 from tests.support.inventory_reports import FORMS
@@ -18,7 +17,7 @@ from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
 from tests.system.e2e.deployment import Deployment
-from tests.system.e2e.system import AUDIT, Make, System, told
+from tests.system.e2e.system import Make, System, told
 
 OBJECTS: Final = 150
 RANGES: Final = 3
@@ -71,18 +70,3 @@ def test_a_mixed_audit_by_the_machine_says_what_a_live_one_says(
     assert same_findings(live, mixed)
     assert any("S3 Inventory report" in words for words in mixed.summary["not_looked_at"])
     assert [path.name for path in mixed.folder.rglob("spread.json")] == []
-
-
-def test_without_the_layer_a_report_in_parquet_is_refused_by_a_sentence_that_names_the_parameter(
-    make: Make, stub: StubServer, samples: StubBucket, tmp_path: Path
-) -> None:
-    report_of(stub, samples, form=PARQUET)
-    system = mixing(make, stub, tmp_path / "shared", layers=())
-    answer = system.local.invoke(AUDIT, {"bucket": BUCKET})
-    assert answer.error == "Unhandled"
-    failed = json.loads(answer.payload)
-    assert failed["errorType"] == "UsageError"
-    assert "in a deployment --param parquet=true" in failed["errorMessage"]
-    assert not list((tmp_path / "shared").rglob("summary.json"))
-    (live,) = told(system.local.invoke(AUDIT, {"bucket": BUCKET, "source": "live"}))["runs"]
-    assert live["complete"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from auditor.hashing.queue.message import HashMessage, encode
 from tests.system.e2e.deployment import SERVICE
+from tests.system.e2e.queues import message
 from tests.system.e2e.system import AUDIT, Make, System
 
 HASHING = f"{SERVICE}-hashing"
@@ -45,7 +45,7 @@ def test_a_run_is_found_in_the_logs_of_both_functions_from_its_first_hop_to_its_
     assert (metrics["run"], metrics["bucket"], metrics["Objects"]) == (run, bucket, len(OBJECTS))
     worked = told(hashing, run=run, bucket=bucket)
     # A hop that ends before its last part is saved sends these objects, and the next hop sends them again.
-    assert sum(int(message.partition(" ")[0]) for message in worked) >= len(OBJECTS)
+    assert sum(int(line.partition(" ")[0]) for line in worked) >= len(OBJECTS)
     assert len(system.digests(bucket)) == len(OBJECTS)
     assert "secret-key" not in system.local.logs()
 
@@ -60,7 +60,7 @@ def test_failures_are_json_too_the_runtimes_own_report_included(make: Make, buck
     (task,) = system.put(bucket, {"gone": b"data"})
     system.deployment.client("s3").delete_object(Bucket=bucket, Key="gone")
     system.deployment.client("s3").delete_bucket(Bucket=bucket)
-    system.send("HashQueueUrl", encode(HashMessage("run-of-ours", bucket, ("sha256",), (task,))))
+    system.send("HashQueueUrl", message(bucket, task, run="run-of-ours"))
     system.poller.poll()
     system.poller.poll()
 
@@ -71,7 +71,7 @@ def test_failures_are_json_too_the_runtimes_own_report_included(make: Make, buck
         reports = [line for line in logged if "stackTrace" in line]
         assert len(reports) == failed
         assert {line["requestId"] for line in reports} <= {line.get("requestId") for line in logged if "logger" in line}
-    assert any("is malformed" in message for message in told(hashing))
+    assert any("is malformed" in line for line in told(hashing))
     assert told(hashing, run="run-of-ours", bucket=bucket)
 
     system.deployment.client("s3").create_bucket(Bucket=bucket)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from auditor.runs.renewals import RenewedObject, read_renewals
 from auditor.runs.stores.local import LocalStore
@@ -12,8 +11,7 @@ from tests.support.audit_runs import Result, read_back
 from tests.support.object_events import event_bridge, expose, notification
 from tests.support.servers.stub import StubServer
 from tests.system.e2e.deployment import AUDITED
-from tests.system.e2e.queues import Queues
-from tests.system.e2e.system import RENEW, Make, System, told
+from tests.system.e2e.system import Make, System
 from tests.system.e2e.test_new_objects import put_event
 
 NAMED: Final = ("by the rule", "caf\u00e9/100%+ by S3", "a//b\nby EventBridge")
@@ -72,31 +70,3 @@ def test_what_events_name_is_read_and_the_next_night_has_it(make: Make, stub: St
     assert (exposed(first), exposed(second) & set(NAMED)) == (set(), set(NAMED))
     assert not exposed(second) >= set(QUIET), "without an event it is seen when it is due"
     assert letters(system) == []
-
-
-def test_each_message_of_a_batch_is_done_comes_again_or_is_a_dead_letter(
-    make: Make, queues: Queues, stub: StubServer, tmp_path: Path
-) -> None:
-    system = renewing(make, stub, tmp_path)
-    stub.put(AUDITED, "named", b"x")
-    night(system)
-    expose(stub.world.buckets[AUDITED], "named")
-    (tmp_path / "bucket=damaged").mkdir()
-    (tmp_path / "bucket=damaged" / "latest.json").write_text("damaged")
-    events: list[str] = [event_bridge("k", bucket) for bucket in ("damaged", "unaudited")]
-    for body in ("poison", event_bridge("named", AUDITED), *events):
-        system.send("RenewQueueUrl", body)
-    while system.waiting("RenewQueueUrl") > 1:
-        assert system.poller.poll(), "each is received once; one that comes again is hidden"
-    answers: list[Any] = [told(one.answer) for one in system.local.invoked if one.function == RENEW]
-    assert sum(len(one["batchItemFailures"]) for one in answers) == 1
-    assert renewed(tmp_path, AUDITED).keys() == {"named"}
-    assert not list((tmp_path / "bucket=damaged").glob("renewals/*"))
-    assert letters(system) == [("poison", "the body is not JSON")]
-    assert any("damaged" in json.loads(line).get("message", "") for line in log_of(system))
-    queues.sqs.purge_queue(QueueUrl=queues.at(system.deployment.outputs()["RenewQueueUrl"]))
-
-
-def log_of(system: System) -> list[str]:
-    """The lines of the function's own log."""
-    return [line for line in system.local.logs(RENEW).splitlines() if line.startswith("{")]

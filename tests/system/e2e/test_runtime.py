@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from tests.system.e2e.conftest import server_command
-from tests.system.e2e.deployment import Deployment, serving
 from tests.system.e2e.shares import needs_groups
 from tests.system.e2e.system import RENEW, VERIFY, Make, expected, keys
 
 NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
-
-
-@pytest.fixture
-def without_layers(tmp_path: Path) -> Iterator[Deployment]:
-    """A server of its own. osls deploys a stack with a layer each time: it looks for its zip in another folder."""
-    command = server_command()
-    if command is None:
-        pytest.skip("moto's server is not installed: make test-e2e installs it")
-    with serving(command, tmp_path / "server.log") as url:
-        yield Deployment(url, tmp_path)
-
-
-def test_what_is_unchanged_is_not_deployed_again(without_layers: Deployment) -> None:
-    given = ("deploy", "--param", "scale=map")
-    assert "No changes to deploy" not in without_layers.osls(*given)
-    assert "No changes to deploy" in without_layers.osls(*given)
 
 
 def test_the_schedules_event_audits_the_configured_bucket_and_the_worker_fills_the_ledger(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.servers.forwarding import Silencing
 from tests.system.e2e.deployment import Deployment
-from tests.system.e2e.system import AUDIT, Make, System, keys, told
+from tests.system.e2e.system import Make, System, keys, told
 
 OBJECTS = {f"key-{number:03}": b"" for number in range(60)}
 LAST_BEFORE = "key-030"
@@ -102,63 +102,3 @@ def test_function_killed_in_mid_run_is_told_and_the_next_night_finishes_the_run(
     assert last["coverage"]["listed"] == last["coverage"]["audited"] == len(OBJECTS)
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
     assert letters(system) == []
-
-
-def test_lambda_without_an_answer_is_told_and_the_next_night_finishes_the_run(
-    make: Make, deployment: Deployment, bucket: str
-) -> None:
-    with Silence(deployment.url, "s3", f"{bucket}/key-") as server, Silencing(deployment.url) as api:
-        api.silent = lambda method, target, headers: True
-        system = system_behind(make, deployment, server, AWS_ENDPOINT_URL_LAMBDA=api.url)
-        system.put(bucket, OBJECTS)
-        system.fire({"bucket": bucket})
-        (letter,) = letters(system)
-        message = letter["responsePayload"]["errorMessage"]
-        assert "is not handed on: Lambda did not answer" in message
-        assert '"RunsHandedOn"' not in system.local.logs()
-        server.over = True
-        system.fire({"bucket": bucket})
-    (last,) = [told(one.answer)["runs"][0] for one in system.local.invoked if one.answer.error is None]
-    assert last["run"] in message
-    assert (last["complete"], last["coverage"]["listed"]) == (True, len(OBJECTS))
-
-
-def test_first_of_three_buckets_is_silent_and_the_others_are_audited(
-    make: Make, deployment: Deployment, bucket: str
-) -> None:
-    others = [f"{bucket}-{number}" for number in (1, 2)]
-    for name in others:
-        deployment.client("s3").create_bucket(Bucket=name)
-    with Silence(deployment.url, "s3", f"{bucket}/key-") as server:
-        system = system_behind(make, deployment, server, AUDITOR_BUCKETS=",".join([bucket, *others]))
-        for name in (bucket, *others):
-            system.put(name, OBJECTS)
-        system.fire(deployment.schedules_input())
-        done = [
-            one["target"]["bucket"]
-            for event in system.local.invoked
-            if event.answer.error is None
-            for one in told(event.answer)["runs"]
-            if one["complete"]
-        ]
-        assert sorted(done) == others
-        (letter,) = letters(system)
-        assert f"s3://{bucket}, run " in letter["responsePayload"]["errorMessage"]
-        server.over = True
-        system.local.invoked.clear()
-        system.fire({"bucket": bucket})
-    assert system.summaries()[-1]["complete"]
-    assert system.summaries()[-1]["run"] in letter["responsePayload"]["errorMessage"]
-
-
-def test_start_event_that_comes_four_times_makes_one_run(make: Make, deployment: Deployment, audited: str) -> None:
-    system = make()
-    system.put(audited, OBJECTS)
-    event = deployment.schedules_input()
-    for _ in range(4):
-        system.local.invoke_later(AUDIT, event)
-    system.local.settle()
-    answers = [told(one.answer) for one in system.local.invoked]
-    (summary,) = [summary for answer in answers for summary in answer["runs"]]
-    assert (summary["complete"], summary["coverage"]["listed"]) == (True, len(OBJECTS))
-    assert sum(len(answer.get("left", [])) for answer in answers) == 3

@@ -71,22 +71,23 @@ def clients(rgw: RgwServer) -> Iterator[tuple[Any, Any]]:
         yield owner, other
 
 
+def run_auditor(rgw: RgwServer, cwd: Path, *arguments: str, **environ: str) -> tuple[int, str]:
+    """Run the command line as the buckets' owner; its exit code, and its output in JSON."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
+    kept |= {"AWS_ACCESS_KEY_ID": rgw.owner.access_key, "AWS_SECRET_ACCESS_KEY": rgw.owner.secret_key}
+    done = subprocess.run(
+        [sys.executable, "-m", "auditor", *arguments, "--format", "json"],
+        env={**kept, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": str(ROOT), **environ},
+        cwd=cwd,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    return done.returncode, done.stdout.decode()
+
+
 @pytest.fixture
 def auditor(rgw: RgwServer, tmp_path: Path) -> Command:
     """Run the command line as the buckets' owner; its output."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
-    credentials = {"AWS_ACCESS_KEY_ID": rgw.owner.access_key, "AWS_SECRET_ACCESS_KEY": rgw.owner.secret_key}
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "auditor", *arguments, "--format", "json"],
-            env={**kept, **credentials, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": str(ROOT)},
-            cwd=tmp_path,
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode in (0, 3, 4), done.stderr.decode()
-        return done.stdout.decode()
-
-    return run
+    return lambda *arguments: run_auditor(rgw, tmp_path, *arguments)[1]

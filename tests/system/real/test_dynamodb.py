@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
 from msgspec.structs import replace
 
-from auditor.aws.client import ThreadedClient, open_client
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.dynamodb.changes import key_of
-from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
-from auditor.ledger.dynamodb.ordered import ShardReader
+from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.dynamodb.shards import stored_name
-from auditor.ledger.dynamodb.table import Table
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers import OpenLedger
 from tests.conformance.ledgers.base import ENTRY
 from tests.ledger.conftest import new_table, opening
-from tests.ledger.test_ordered import ALGORITHMS, answers, filled, generated
 from tests.ledger.test_suite import test_ledger_keeps_its_promise  # noqa: F401 - the whole suite runs here too
 from tests.ledger.throttled import everything_is_there_and_once
 from tests.system.real.dynamodb import DynamoDbLocal, dynamodb_local
@@ -120,57 +115,6 @@ async def test_a_megabyte_a_page_of_a_query(local: DynamoDbLocal, table: str, cl
         found = await ledger.subject("bucket", "k")
         assert found is not None
         assert len(found.versions) == 8
-
-
-async def test_1000_refs_in_batches_of_100(ledger: Ledger) -> None:
-    await ledger.record_many([replace(ENTRY, key=f"k{number}", version_id="v") for number in range(0, 1000, 2)])
-    refs = [replace(ref(f"k{number}", "v"), etag=ENTRY.etag) for number in range(1000)]
-    answers = await ledger.known("bucket", refs, ["sha256"])
-    assert answers == [dict(ENTRY.digests) if number % 2 == 0 else {} for number in range(1000)]
-
-
-class Weighed:
-    """A client that adds up the read units of Queries and BatchGetItem, as the server states them."""
-
-    def __init__(self, client: ThreadedClient) -> None:
-        self.region = client.region
-        self.units = 0.0
-        self._client = client
-
-    async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        if operation not in ("Query", "BatchGetItem"):
-            return await self._client.call(operation, **arguments)
-        answer = await self._client.call(operation, **arguments, ReturnConsumedCapacity="TOTAL")
-        capacity = answer["ConsumedCapacity"]
-        self.units += sum(one["CapacityUnits"] for one in (capacity if isinstance(capacity, list) else [capacity]))
-        return answer
-
-
-async def test_pass_along_a_listing_answers_as_questions_do_and_reads_a_tenth_of_the_units(
-    local: DynamoDbLocal, table: str
-) -> None:
-    entries, refs = generated(5, 200)
-    many = [
-        replace(ENTRY, key=f"photos/{number:05}", etag="d41d8cd98f00b204e9800998ecf8427e") for number in range(3000)
-    ]
-    listed = [replace(ref(one.key), etag=one.etag) for one in many]
-    opening = open_client("dynamodb", threads=16, region=None, endpoint_url=local.url, profile=None)
-    async with opening as client:
-        weighed = Weighed(client)
-        ledger = DynamoLedger(table, cast(ThreadedClient, weighed))
-        await ledger.probe()
-        await filled(ledger, entries)
-        await ledger.record_many(many)
-        opened = Table(table, cast(ThreadedClient, weighed), asyncio.sleep)
-        await opened.probe()
-        reader = ShardReader(opened, "bucket", partial(ledger.known, "bucket"), first=0)
-        assert await answers(reader, refs) == await ledger.known("bucket", refs, ALGORITHMS)
-        weighed.units = 0
-        assert all(await ledger.known("bucket", listed, ["sha256"]))
-        asked, weighed.units = weighed.units, 0
-        assert all(await reader.known(listed, ["sha256"]))
-        assert asked == len(listed) / 2
-        assert 0 < weighed.units < asked / 8
 
 
 async def test_64_writers_of_one_digest_and_one_of_them_first(opener: OpenLedger) -> None:

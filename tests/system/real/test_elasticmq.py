@@ -17,8 +17,7 @@ import pytest
 from auditor.aws.connection import Connection
 from auditor.aws.sqs import Outgoing, open_queue
 from auditor.config.settings import Settings
-from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
-from auditor.hashing.queue.send import Dispatcher
+from auditor.hashing.queue.message import MAX_BODY, HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import WorkerOptions
@@ -29,7 +28,8 @@ from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
-from tests.system.e2e.queues import elasticmq
+from tests.system.e2e.queues import message
+from tests.system.real.elasticmq import elasticmq
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ async def test_message_in_hand_stays_hidden_however_long_it_takes(
 ) -> None:
     (task,) = put(stub, 1)
     stub.faults = [latency(3.5)]
-    sqs.send_message(QueueUrl=queue, MessageBody=encode(HashMessage("run", "audited", ("sha256",), (task,))))
+    sqs.send_message(QueueUrl=queue, MessageBody=message("audited", task))
     async with processing(stub, queue, ledger) as processor:
         work = asyncio.create_task(worked(processor, Pace(idle=1, poll=1, visibility=1, heartbeat=0.3)))
         await asyncio.sleep(2.5)
@@ -139,30 +139,11 @@ async def test_message_in_hand_stays_hidden_however_long_it_takes(
         assert await work == Counts(messages=1, hashed=1)
 
 
-async def test_message_of_a_worker_that_died_comes_again(stub: StubServer, sqs: Any, queue: str, ledger: str) -> None:
-    (task,) = put(stub, 1)
-    sqs.send_message(QueueUrl=queue, MessageBody=encode(HashMessage("run", "audited", ("sha256",), (task,))))
-    assert len(sqs.receive_message(QueueUrl=queue, VisibilityTimeout=2)["Messages"]) == 1
-    async with processing(stub, queue, ledger) as processor:
-        assert await worked(processor, Pace(idle=5, poll=1)) == Counts(messages=1, hashed=1)
-
-
-async def test_message_that_no_worker_comes_to_the_end_of_is_put_away_by_the_queue(
-    sqs: Any, queue: str, dead: str
-) -> None:
-    sqs.send_message(QueueUrl=queue, MessageBody="deadly")
-    for _ in range(2):
-        assert len(sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=3)["Messages"]) == 1
-        await asyncio.sleep(1.1)
-    assert not sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
-    assert letters(sqs, dead) == [("deadly", None)]
-
-
 async def test_poison_among_good_ones_goes_to_the_dead_letters_with_its_reason(
     stub: StubServer, sqs: Any, queue: str, dead: str, ledger: str
 ) -> None:
     (task,) = put(stub, 1)
-    good = encode(HashMessage("run", "audited", ("sha256",), (task,)))
+    good = message("audited", task)
     poison = {
         "poison": "the body is not JSON",
         good.replace('"v":1', '"v":2'): "field v is not 1, the only version known",
@@ -180,7 +161,7 @@ async def test_object_that_fails_comes_again_after_its_delay_and_then_to_the_dea
 ) -> None:
     (task,) = put(stub, 1)
     stub.world.buckets["audited"].objects.versions(task.key)[0].deny.add("get")
-    body = encode(HashMessage("run", "audited", ("sha256",), (task,)))
+    body = message("audited", task)
     sqs.send_message(QueueUrl=queue, MessageBody=body)
     async with processing(stub, queue, ledger, max_attempts=3, retry_base=1.0) as processor:
         assert await worked(processor) == Counts(messages=3, resent=2, failed=1, dead_lettered=1)
@@ -197,12 +178,3 @@ async def test_batches_keep_within_what_the_queue_takes(sqs: Any, queue: str) ->
         QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
     )["Attributes"]
     assert found == {"ApproximateNumberOfMessages": "13", "ApproximateNumberOfMessagesDelayed": "25"}
-
-
-async def test_messages_of_one_bucket_are_one_group_of_which_several_are_in_hand_at_once(sqs: Any, queue: str) -> None:
-    async with open_queue(queue) as opened:
-        dispatcher = Dispatcher(opened, "run", "bucket", ("sha256",))
-        dispatcher.add(ObjectRef(f"key-{n}", "etag", 1, "2026-01-02T03:04:05Z") for n in range(250))
-        await dispatcher.close()
-    answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"])
-    assert [message["Attributes"]["MessageGroupId"] for message in answer["Messages"]] == ["bucket"] * 3

@@ -104,14 +104,23 @@ def make(rgw: RgwServer, auditor: Command, folder: Path) -> Repair:
     return Repair(summary["out"], places, folder / "kit", report, recorded(summary["out"], auditor, places))
 
 
-def rows(kit: Path, *names: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the bucket and the key of each object of some jobs, with the operation of its job."""
+def rows(kit: Path, *names: str) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Yield bucket, key and version of each object of some jobs, as boto3 takes them, with the ACL of its job."""
     for name in names:
         job = json.loads((kit / name).read_text())
-        operation = job["Operation"]["S3PutObjectAcl"]["AccessControlPolicy"]
+        policy = job["Operation"]["S3PutObjectAcl"]["AccessControlPolicy"]
         manifest = Path(job["Manifest"]["Location"]["ObjectArn"]).name
-        for bucket, key in csv.reader((kit / manifest).read_text().splitlines()):
-            yield bucket, unquote(key, errors="surrogatepass"), operation
+        for bucket, key, *version in csv.reader((kit / manifest).read_text().splitlines()):
+            place = {"Bucket": bucket, "Key": unquote(key, errors="surrogatepass")}
+            yield place | ({"VersionId": version[0]} if version else {}), policy
+
+
+def restore(owner: Any, kit: Path, report: Mapping[str, Any]) -> None:
+    """Do the jobs that bring the ACLs back."""
+    for place, policy in rows(kit, *(job["request"] for job in report["restore"]["jobs"])):
+        acl = policy["AccessControlList"]
+        restored = {"Owner": acl["Owner"], "Grants": [as_grant(one) for one in acl["Grants"]]}
+        owner.put_object_acl(**place, AccessControlPolicy=restored)
 
 
 def as_grant(grant: dict[str, Any]) -> dict[str, Any]:
@@ -142,8 +151,8 @@ def test_the_kit_closes_what_it_says_and_the_way_back_brings_every_acl_back(
 
     changed = {job["request"]: job["objects"] for job in repair.report["jobs"]}
     assert changed == {"acl-job.json": 5 + len(ODD), "acl-job-foreign.json": 1}
-    for bucket, key, operation in rows(repair.kit, *changed):
-        owner.put_object_acl(Bucket=bucket, Key=key, ACL=operation["CannedAccessControlList"])
+    for place, policy in rows(repair.kit, *changed):
+        owner.put_object_acl(**place, ACL=policy["CannedAccessControlList"])
     after = ask(rgw, repair.places)
     (tmp_path / "again").mkdir()
     assert differences(make(rgw, auditor, tmp_path / "again").recorded, after) == {}
@@ -152,10 +161,10 @@ def test_the_kit_closes_what_it_says_and_the_way_back_brings_every_acl_back(
     assert still_open == {"site/index", "site/logo"}
     left_out = {key for key in ODD if set("*?$\n") & set(key)}
     carried = {"docs/public", "public-write-acl", "foreign/public", *ODD} - left_out
-    changed_keys = {key for _, key, _ in rows(repair.kit, *changed)}
-    for place, found in readers(after).items():
-        named = {"other"} if place.key in carried else set()
-        assert found == (named if place.key in changed_keys else readers(before)[place]), place
+    changed_keys = {place["Key"] for place, _ in rows(repair.kit, *changed)}
+    for one, found in readers(after).items():
+        named = {"other"} if one.key in carried else set()
+        assert found == (named if one.key in changed_keys else readers(before)[one]), one
 
     for key in OWN:  # ACLs off: RGW has no ownership controls
         owner.put_object_acl(Bucket="repair", Key=key, ACL="private")
@@ -166,10 +175,7 @@ def test_the_kit_closes_what_it_says_and_the_way_back_brings_every_acl_back(
 
     for key in OWN.keys() - changed_keys:
         owner.put_object_acl(Bucket="repair", Key=key, AccessControlPolicy=as_policy(acls[key]))
-    for bucket, key, operation in rows(repair.kit, *(job["request"] for job in repair.report["restore"]["jobs"])):
-        acl = operation["AccessControlList"]
-        restored = {"Owner": acl["Owner"], "Grants": [as_grant(one) for one in acl["Grants"]]}
-        owner.put_object_acl(Bucket=bucket, Key=key, AccessControlPolicy=restored)
+    restore(owner, repair.kit, repair.report)
     owner.delete_bucket_policy(Bucket="repair")
     assert read_acls(owner) == acls
 
@@ -198,31 +204,17 @@ def test_each_version_has_its_own_acl_and_gets_it_back(
     kit = tmp_path / "kit"
     report = json.loads(auditor("fix-kit", summary["out"], "--out", str(kit)))
     owner.put_bucket_policy(Bucket="repair-versions", Policy=(kit / "policy.json").read_text())
-    for name in (job["request"] for job in report["jobs"]):
-        for key, version_id, operation in version_rows(kit, name):
-            canned = operation["CannedAccessControlList"]
-            owner.put_object_acl(Bucket="repair-versions", Key=key, VersionId=version_id, ACL=canned)
+    for version, policy in rows(kit, *(job["request"] for job in report["jobs"])):
+        owner.put_object_acl(**version, ACL=policy["CannedAccessControlList"])
     again = json.loads(auditor("audit", "s3://repair-versions", "--versions", *where))
     assert again["verdicts"] == {"exposed": 0, "unknown": 0, "shared": 3, "masked": 0, "dormant": 0, "private": 3}
     truth = ask(rgw, places)
     assert [seen_by(truth[place]) for place in places] == [set(), set(), {"other"}, {"other"}, set(), {"other"}]
 
-    for name in (job["request"] for job in report["restore"]["jobs"]):
-        for key, version_id, operation in version_rows(kit, name):
-            acl = operation["AccessControlList"]
-            restored = {"Owner": acl["Owner"], "Grants": [as_grant(one) for one in acl["Grants"]]}
-            here = {"Bucket": "repair-versions", "Key": key, "VersionId": version_id}
-            owner.put_object_acl(**here, AccessControlPolicy=restored)
+    restore(owner, kit, report)
     assert [acl_of(owner, place) for place in places] == acls
 
 
 def acl_of(owner: Any, place: Place) -> Any:
     acl = owner.get_object_acl(Bucket=place.bucket, Key=place.key, VersionId=place.version_id)
     return acl["Owner"], acl["Grants"]
-
-
-def version_rows(kit: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    job = json.loads((kit / name).read_text())
-    manifest = Path(job["Manifest"]["Location"]["ObjectArn"]).name
-    for _, key, version_id in csv.reader((kit / manifest).read_text().splitlines()):
-        yield key, version_id, job["Operation"]["S3PutObjectAcl"]["AccessControlPolicy"]

@@ -12,8 +12,8 @@ from auditor.errors import RunTaken
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
 from auditor.runs.stores.s3 import S3Store
-from auditor.runs.stores.sdk_objects import SdkObjects
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
@@ -22,10 +22,13 @@ from tests.support.servers.rgw import RgwServer
 
 
 @pytest.fixture
-def store(rgw: RgwServer) -> Iterator[S3Store]:
+def store(rgw: RgwServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Store]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", rgw.owner.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", rgw.owner.secret_key)
     with closing(rgw.client(rgw.owner)) as client:
         client.create_bucket(Bucket="run-folders")
-        with S3Store(SdkObjects(client, "run-folders"), "run-folders", "runs") as made:
+        with open_store("s3://run-folders/runs", endpoint_url=rgw.url, region="us-east-1", sdk=True) as made:
+            assert isinstance(made, S3Store)
             yield made
 
 
