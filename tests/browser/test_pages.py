@@ -13,15 +13,21 @@ from playwright.sync_api import expect
 from tests.browser.conftest import AXE, Opener
 
 PAGES = ["rich", "hostile", "plain", "empty", "verify", "index", "hostile index", "estate", "hostile estate"]
+OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true })"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_complains_of_nothing_and_asks_for_nothing(opener: Opener, name: str) -> None:
+def test_page_complains_of_nothing_asks_for_nothing_and_fits_phone_and_paper(opener: Opener, name: str) -> None:
     opened = opener(name)
     opened.page.wait_for_load_state("networkidle")
     assert opened.complaints == []
     assert len(opened.requests) == 1
     assert opened.requests[0].startswith("file://")
+    pdf = opened.page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
+    page = opener(name, size="phone").page
+    page.evaluate(OPEN_ALL)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="npm ci in tests/browser fetches axe-core")
@@ -36,21 +42,14 @@ def test_page_complains_of_nothing_and_asks_for_nothing(opener: Opener, name: st
 )
 def test_axe_finds_no_violation(opener: Opener, name: str, size: str, scheme: str) -> None:
     opened = opener(name, size=size, scheme=scheme)
-    opened.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    opened.page.evaluate(OPEN_ALL)
     assert opened.axe() == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_phone_needs_no_sideways_scrolling(opener: Opener, name: str) -> None:
-    page = opener(name, size="phone").page
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize(("size", "media"), [("desktop", "screen"), ("phone", "screen"), ("desktop", "print")])
 def test_each_sum_of_the_prefixes_stands_below_its_heading(opener: Opener, size: str, media: str) -> None:
     page = opener("rich", size=size).page
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.evaluate(OPEN_ALL)
     page.emulate_media(media=media)
     heads, sums = page.evaluate(
         "['thead', 'tfoot'].map(part =>"
@@ -91,8 +90,11 @@ def test_keys_search_open_and_clear(opener: Opener) -> None:
     assert page.locator("#groups .group[open]").count() == 11
 
 
-def test_filters_narrow_the_list_and_say_so(opener: Opener) -> None:
+def test_filters_narrow_the_list_say_so_and_add_up_to_the_findings(opener: Opener) -> None:
     page = opener("rich").page
+    chips = page.locator(".tok:has([name=sev])").all_inner_texts()
+    numbers = [int(text.split()[-1].replace(",", "")) for text in chips]
+    assert f"{sum(numbers):,} in 11 groups" in page.locator("#h-find").inner_text()
     page.locator("input[name=sev][value=critical]").press("Space")
     assert page.locator("#groups > .group:visible").count() == 2
     assert "2 of 11 groups, 49 findings" in page.locator("#shown").inner_text()
@@ -104,37 +106,22 @@ def test_filters_narrow_the_list_and_say_so(opener: Opener) -> None:
     assert page.locator("#groups > .group:visible").count() == 2
 
 
-def test_numbers_of_the_filters_add_up_to_the_findings(opener: Opener) -> None:
-    page = opener("rich").page
-    chips = page.locator(".tok:has([name=sev])").all_inner_texts()
-    numbers = [int(text.split()[-1].replace(",", "")) for text in chips]
-    assert f"{sum(numbers):,} in 11 groups" in page.locator("#h-find").inner_text()
-
-
-def test_card_leads_to_the_rows_of_its_objects(opener: Opener) -> None:
+def test_card_leads_to_rows_map_to_the_objects_of_a_box_and_a_theme_is_chosen(opener: Opener) -> None:
     page = opener("rich").page
     page.locator("a.card").first.press("Enter")
     expect(page.locator("#h-open")).to_be_in_viewport()
-
-
-def test_map_leads_to_the_objects_of_a_box(opener: Opener) -> None:
-    page = opener("rich").page
     page.locator("input[name=map][value=risk]").press("Space")
     box = page.locator("#map-risk a").first
     name = box.get_attribute("href").removeprefix("#")
     box.press("Enter")
     # The browser tells the script of the new address in a task of its own, some time after the key.
     expect(page.locator(f"[id='{name}'][open] > summary")).to_be_focused()
-
-
-def test_theme_is_chosen(opener: Opener) -> None:
-    page = opener("rich").page
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.locator("#theme").select_option("dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
 
-def test_copied_summary_and_downloaded_table(opener: Opener) -> None:
+def test_summary_table_and_each_command_are_copied_whole(opener: Opener) -> None:
     page = opener("rich").page
     page.locator("#copy").press("Enter")
     page.get_by_text("Copied").wait_for()
@@ -143,15 +130,11 @@ def test_copied_summary_and_downloaded_table(opener: Opener) -> None:
     rows = list(csv.reader(io.StringIO(Path(waiting.value.path()).read_text())))
     assert rows[0] == ["severity", "findings", "new", "what"]
     assert len(rows) == 12
-
-
-def test_each_command_is_copied_whole(opener: Opener) -> None:
-    page = opener("rich").page
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.evaluate(OPEN_ALL)
     buttons = page.locator(".cmd > .copy")
     assert buttons.count() == page.locator(".cmd").count() > 20
     buttons.first.press("Enter")
-    page.get_by_text("Copied").wait_for()
+    page.locator(".cmd").first.get_by_text("Copied").wait_for()
     page.locator("#q").focus()
     page.keyboard.press("Control+V")
     assert page.locator("#q").input_value() == page.locator(".cmd code").first.inner_text().strip()
@@ -188,7 +171,7 @@ def test_page_is_readable_without_its_script(opener: Opener, name: str) -> None:
 def test_hostile_text_is_only_text(opener: Opener) -> None:
     opened = opener("hostile")
     page = opened.page
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.evaluate(OPEN_ALL)
     page.locator("#q").fill("<script>")
     for name in ("#copy", "#csv", "#all"):
         page.locator(name).press("Enter")
@@ -219,12 +202,6 @@ def test_index_has_no_markup_but_its_own(opener: Opener, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_print_is_at_most_four_pages(opener: Opener, name: str) -> None:
-    pdf = opener(name).page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
-    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
-
-
 def test_paper_has_every_exposed_target_and_every_reason(opener: Opener) -> None:
     page = opener("large index").page
     exposed, failed = page.locator("a:visible", has_text="open-"), page.locator(".reasons li:visible")
@@ -239,7 +216,7 @@ def test_paper_has_every_exposed_target_and_every_reason(opener: Opener) -> None
 
 def test_estate_of_a_thousand_buckets_is_whole_on_a_screen_and_says_what_paper_leaves_out(opener: Opener) -> None:
     page = opener("large estate").page
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.evaluate(OPEN_ALL)
     assert page.locator("#targets").count() == 1
     rows = page.locator("table.targets:not(.accounts) tbody tr:visible, .reasons li:visible")
     assert rows.count() == 1_012 + 1  # the sums have a row, too

@@ -104,7 +104,7 @@ def ask(
 Ask = Callable[..., tuple[int, dict[str, Any] | None, str]]
 
 
-def test_a_policy_that_opens_objects_fails_at_its_statement(ask: Ask) -> None:
+def test_a_policy_that_opens_objects_fails_at_its_statement_and_one_that_opens_nothing_passes(ask: Ask) -> None:
     code, sarif, printed = ask("site/*")
     assert code == 3, printed
     assert sarif is not None
@@ -112,26 +112,16 @@ def test_a_policy_that_opens_objects_fails_at_its_statement(ask: Ask) -> None:
     location = result["locations"][0]["physicalLocation"]["artifactLocation"]
     assert (result["ruleId"], location) == ("new-exposure", {"uri": "policies/audited.json"})
     assert "from private to exposed: 1 object" in printed
-
-
-def test_a_policy_that_opens_nothing_passes(ask: Ask) -> None:
+    first, *_, last = [line for line in printed.splitlines() if line.lstrip().startswith("::")]
+    assert re.fullmatch(r"::stop-commands::[0-9a-f]{32}", first), "a key is no command to the runner"
+    assert last == f"::{first.rpartition('::')[2]}::"
     code, sarif, printed = ask("other/*")
     assert code == 0, printed
     assert sarif is not None
     assert sarif["runs"][0]["results"] == []
-
-
-def test_without_upload_there_is_the_answer_alone(ask: Ask) -> None:
     code, sarif, printed = ask("site/*", upload="false")
     assert (code, sarif) == (3, None)
     assert "from private to exposed: 1 object" in printed
-
-
-def test_a_key_is_no_command_to_the_runner(ask: Ask) -> None:
-    _, _, printed = ask("site/*")
-    first, *_, last = [line for line in printed.splitlines() if line.lstrip().startswith("::")]
-    assert re.fullmatch(r"::stop-commands::[0-9a-f]{32}", first)
-    assert last == f"::{first.rpartition('::')[2]}::"
 
 
 @pytest.mark.parametrize("name", ["run", "policy", "out", "upload"])
@@ -142,11 +132,8 @@ def test_an_input_is_no_shell_code_and_no_flag(ask: Ask, name: str) -> None:
         assert code == (3 if name == "upload" else 2), printed
 
 
-def test_no_script_has_an_expression_in_it() -> None:
+def test_sarif_is_uploaded_where_there_is_any_and_no_script_has_an_expression_in_it() -> None:
     assert [step for step in STEPS if "${{" in step.get("run", "")] == []
-
-
-def test_sarif_is_uploaded_where_there_is_any() -> None:
     assert UPLOAD["if"] == "steps.ask.outputs.sarif != ''"
     assert UPLOAD["with"]["sarif_file"] == "${{ steps.ask.outputs.sarif }}"
     assert UPLOAD["uses"].startswith("github/codeql-action/upload-sarif@")

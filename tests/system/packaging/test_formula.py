@@ -34,13 +34,16 @@ def made(sdist: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_it_names_the_release_by_its_digest(made: str, sdist: Path) -> None:
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not here")
+def test_it_is_ruby(made: str) -> None:
+    done = subprocess.run(["ruby", "-wc"], input=made, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("Syntax OK\n", "")
+
+
+def test_it_names_the_release_and_what_the_lock_has_for_the_command_by_their_digests(made: str, sdist: Path) -> None:
     version = sdist.name.removeprefix("s3_auditor-").removesuffix(".tar.gz")
     digest = hashlib.sha256(sdist.read_bytes()).hexdigest()
     assert f'  url "{HOME}/releases/download/v{version}/{sdist.name}"\n  sha256 "{digest}"\n' in made
-
-
-def test_its_resources_are_what_the_lock_has_for_the_command(made: str) -> None:
     pattern = r'  resource "(.*)" do\n    url "(.*)"\n    sha256 "([0-9a-f]{64})"\n  end\n'
     resources = {name: (url, digest) for name, url, digest in re.findall(pattern, made)}
     assert len(resources) == made.count("resource ")
@@ -55,23 +58,12 @@ def test_its_resources_are_what_the_lock_has_for_the_command(made: str) -> None:
     assert named - resources.keys() <= {"typing-extensions"}, "Pythons before that of the formula alone need it"
 
 
-@pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not here")
-def test_it_is_ruby(made: str) -> None:
-    done = subprocess.run(["ruby", "-wc"], input=made, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("Syntax OK\n", "")
-
-
-@pytest.mark.parametrize(
-    ("home", "name", "word"),
-    [
-        ('https://example.org/"; system("x")', "s3_auditor-0.1.0.tar.gz", "is no URL of a project"),
+def test_a_release_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sdist = "s3_auditor-0.1.0.tar.gz"
+    for home, name, word in (
+        ('https://example.org/"; system("x")', sdist, "is no URL of a project"),
         (HOME, "s3_auditor-0.1.0-py3-none-any.whl", "is no source distribution of a release"),
-        (HOME, "s3_auditor-0.1.0.tar.gz", "No such file"),
-    ],
-    ids=["home", "sdist", "missing"],
-)
-def test_what_it_cannot_be_made_of_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], home: str, name: str, word: str
-) -> None:
-    assert main(["--home", home, str(tmp_path / name)]) == 2
-    assert word in capsys.readouterr().err
+        (HOME, sdist, "No such file"),
+    ):
+        assert main(["--home", home, str(tmp_path / name)]) == 2
+        assert word in capsys.readouterr().err
