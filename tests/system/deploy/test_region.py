@@ -84,10 +84,12 @@ def test_both_find_the_same_region(only: pytest.MonkeyPatch) -> None:
         with only.context() as set_here:
             for name, value in environ.items():
                 set_here.setenv(name, value)
-            found = found_by_boto3(), of_osls(), lambda_client().meta.region_name
+            found = found_by_boto3(), of_osls()
             if set(found) != {region}:
                 failures.append((case, found))
     assert not failures
+    only.setenv("AWS_PROFILE", "work")
+    assert lambda_client().meta.region_name == "ap-south-1", "a deployed function is invoked there"
 
 
 def test_osls_deploys_there(tmp_path: Path, files: dict[str, str]) -> None:
