@@ -28,10 +28,9 @@ _WAITING: Final = (
 
 
 class Poller:
-    """batches: how many were handed to a function. A batch whose function failed is left to its visibility timeout."""
+    """A batch whose function failed is left to its visibility timeout."""
 
     def __init__(self, sqs: Any, local: LocalLambda, sources: Iterable[Source]) -> None:
-        self.batches = 0
         self._sqs = sqs
         self._local = local
         self._sources = tuple(sources)
@@ -48,7 +47,6 @@ class Poller:
     def poll(self) -> int:
         """At once, a batch from each queue, or more where its mapping allows; how many there were."""
         batches = [batch for source in self._sources for batch in self._receive(source)]
-        self.batches += len(batches)
         with ThreadPoolExecutor(_AT_ONCE * len(self._sources)) as threads:
             list(threads.map(self._work, batches))
         return len(batches)

@@ -23,6 +23,7 @@ from tests.system.e2e.environment import MOST_BYTES, REGION, Answer, Environment
 MOST_EVENT_BYTES: Final = 256 * 1024
 """Of an asynchronous invocation."""
 
+_AT_ONCE: Final = 10
 _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
@@ -45,8 +46,7 @@ class Invoked:
 
 
 class LocalLambda:
-    """A context manager. concurrency: most invocations at once. endpoint: where every other service is. shared: each
-    with no more CPU than its memory buys.
+    """A context manager. endpoint: where every other service is. shared: each with no more CPU than its memory buys.
 
     invoked: what ran, in the order of the ends; failed: the asynchronous ones that failed, each with its last answer,
     after the retries that its function has. doom: for an event, the seconds after which who works on it is killed; None
@@ -61,7 +61,6 @@ class LocalLambda:
         folder: Path,
         *,
         endpoint: str | None = None,
-        concurrency: int = 10,
         shared: bool = False,
     ) -> None:
         self.invoked: list[Invoked] = []
@@ -72,23 +71,18 @@ class LocalLambda:
         self._endpoint = endpoint
         self._shared = shared
         self.doom: Callable[[bytes], float | None] = lambda payload: None
-        self._free = threading.Semaphore(concurrency)
+        self._free = threading.Semaphore(_AT_ONCE)
         self._lock = threading.Lock()
         self._environments: list[Environment] = []
         self._idle: dict[str, list[Environment]] = defaultdict(list)
         self._running: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(concurrency)
+        self._threads = ThreadPoolExecutor(_AT_ONCE)
         self._queues = boto3.Session("testing", "testing", region_name=REGION).client("sqs", endpoint_url=endpoint)
         self._server = _Server(self)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    @property
-    def started(self) -> int:
-        """How many environments there ever were."""
-        return len(self._environments)
 
     def __enter__(self) -> LocalLambda:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

@@ -76,10 +76,6 @@ class System:
         """The bodies of the dead letters, which are then gone."""
         return self.queues.taken(self.deployment.outputs()["DeadLetterQueueUrl"])
 
-    def reasons(self) -> list[tuple[str, str | None]]:
-        """The same, each with its reason; None where it was the queue that gave up."""
-        return self.queues.letters(self.deployment.outputs()["DeadLetterQueueUrl"])
-
     def waiting(self, output: str) -> int:
         return self.poller.waiting(self.deployment.outputs()[output])
 

@@ -111,7 +111,8 @@ def test_a_message_that_kills_every_worker_goes_to_the_dead_letters_alone(
     stubbed.poller.drain()
     errors = [one for one in stubbed.local.invoked if one.answer.error]
     assert len(errors) == 2
-    assert stubbed.reasons() == [(deadly, None)]
+    url = stubbed.deployment.outputs()["DeadLetterQueueUrl"]
+    assert stubbed.queues.letters(url) == [(deadly, None)], "it was the queue that gave up"
     assert stubbed.digests(bucket) == expected({"quick": b"quick"})
 
 

@@ -58,13 +58,6 @@ def owner(rgw: RgwServer, world: World) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def other(rgw: RgwServer, world: World) -> Iterator[Any]:
-    """The S3 client of the account that is granted this and that."""
-    with closing(rgw.client(rgw.other)) as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
 def clients(rgw: RgwServer) -> Iterator[tuple[Any, Any]]:
     """The S3 clients of the buckets' owner and of the other account."""
     with closing(rgw.client(rgw.owner)) as owner, closing(rgw.client(rgw.other)) as other:

@@ -19,9 +19,8 @@ from tests.system.real.world import Place
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What one identity got. status: of a plain GET. read: a GET went through, with or without the version's id."""
+    """What one identity got. read: a GET went through, with or without the version's id."""
 
-    status: int
     read: bool
     read_acl: bool
     write_acl: bool
@@ -87,7 +86,6 @@ def _ask_one(rgw: RgwServer, place: Place, owner: Any, other: Any, stranger: Any
     anonymous = [rgw.anonymous_get(place.bucket, place.key, version_id) for version_id in _version_ids(place)]
     return Truth(
         Reach(
-            anonymous[0],
             200 in anonymous,
             rgw.anonymous_get_acl(place.bucket, place.key, place.version_id) == 200,
             _can_write_acl(nobody, place, same),
@@ -109,7 +107,7 @@ def _reach(client: Any, place: Place, same: Mapping[str, Any] | None) -> Reach:
     here = {"Bucket": place.bucket, "Key": place.key}
     got = [status(client.get_object, **here, VersionId=version_id) for version_id in _version_ids(place)]
     read_acl = status(client.get_object_acl, **here, VersionId=place.version_id) == 200
-    return Reach(got[0], 200 in got, read_acl, _can_write_acl(client, place, same))
+    return Reach(200 in got, read_acl, _can_write_acl(client, place, same))
 
 
 def _can_write_acl(client: Any, place: Place, same: Mapping[str, Any] | None) -> bool:
