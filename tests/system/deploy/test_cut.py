@@ -7,13 +7,13 @@ import gzip
 import json
 import struct
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import botocore
 from botocore.regions import EndpointResolver
 
 from auditor.aws.session import SERVICES
-from deploy.cut import ENDPOINTS, installed_files, is_needed, prefixes, without_documentation, without_other_services
+from deploy.cut import ENDPOINTS, prefixes, without_documentation, without_other_services
 from deploy.native import slim
 from deploy.options import ROOT
 from deploy.sources import source_files
@@ -34,29 +34,6 @@ def test_a_library_loses_what_follows_its_last_segment() -> None:
 def test_a_library_in_another_format_stays_as_it_is() -> None:
     for content in (b"", b"\xcf\xfa\xed\xfe a library of macOS", b"\x7fELF\x01\x01 of 32 bits"):
         assert slim("a.so", content, "arm64") == content
-
-
-KEPT = """
-six.py bind.py sdk/__init__.py sdk/libx.so.1 aiohttp/_websocket/models.py _ext.cpython-313-aarch64-linux-gnu.so
-botocore/cacert.pem botocore/data/endpoints.json botocore/data/partitions.json botocore/data/_retry.json
-botocore/data/sdk-default-configuration.json botocore/data/s3/2006-03-01/service-2.json.gz
-botocore/data/s3/2006-03-01/service-2.sdk-extras.json
-_awscrt.abi3.so awscrt/__init__.py awscrt/checksums.py awscrt-0.38.1.dist-info/licenses/NOTICE
-sdk-1.dist-info/METADATA sdk-1.dist-info/LICENSE sdk-1.dist-info/NOTICE.txt sdk-1.dist-info/licenses/AUTHORS
-sdk-1.dist-info/licenses/vendor/llhttp/LICENSE
-"""
-GONE = """
-.lock bin/jp.py sdk/__pycache__/x.cpython-313.pyc sdk/tests/test_x.py sdk/x.pyx sdk/x.c sdk/x.pyi
-botocore/data/ec2/2016-11-15/service-2.json.gz botocore/data/s3/2006-03-01/examples-1.json
-boto3/data/s3/2006-03-01/resources-1.json boto3/examples/s3.rst aiohttp/web_app.py
-dateutil/zoneinfo/dateutil-zoneinfo.tar.gz awscrt/s3.py awscrt/aio/__init__.py
-sdk-1.dist-info/RECORD sdk-1.dist-info/INSTALLER sdk-1.dist-info/entry_points.txt distutils-precedence.pth
-"""
-
-
-def test_the_files_that_a_function_reads_or_a_licence_asks_for_stay_and_the_others_go() -> None:
-    assert [name for name in KEPT.split() if not is_needed(PurePosixPath(name), {"s3"})] == []
-    assert [name for name in GONE.split() if is_needed(PurePosixPath(name), {"s3"})] == []
 
 
 def test_a_service_model_loses_the_texts_for_readers_and_no_member() -> None:
@@ -111,12 +88,3 @@ def test_every_client_that_the_functions_open_is_of_a_declared_service_and_none_
     sources = source_files(ROOT)
     found = {name for path, content in sources.items() if path.endswith(".py") for name in opened(content.decode())}
     assert found == set(SERVICES)
-
-
-def test_metadata_is_kept_without_its_description(tmp_path: Path) -> None:
-    folder = tmp_path / "sdk-1.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Name: sdk\nVersion: 1\n\nA page of prose.\n")
-    (tmp_path / "botocore" / "data").mkdir(parents=True)
-    files = installed_files(tmp_path, [], "arm64")
-    assert files["sdk-1.dist-info/METADATA"] == b"Name: sdk\nVersion: 1\n"

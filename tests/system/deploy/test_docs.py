@@ -16,11 +16,12 @@ import pytest
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
-from auditor.aws.iam import actions
+from auditor.aws.iam import actions, roles
+from auditor.aws.iam.roles import Deployment
 from auditor.lambdas.metrics import UNITS
+from auditor.model.target import Target
 from tests.support.paths import ROOT
 from tests.support.servers.clients import client
-from tests.system.deploy.checks.roles import allowed
 from tests.system.deploy.checks.sources import LEVELS, of_type, parameters, read, resources_of_level
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
@@ -29,6 +30,35 @@ NOTIFICATIONS = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8")
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:s3-auditor-prod-notifications"
 NOT_OPERATIONS = {("s3", "cp"), ("cloudformation", "deploy")}
 """Commands of the AWS CLI that are no API calls."""
+
+
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
+FILES = "arn:aws:elasticfilesystem:eu-central-1:111122223333:access-point/fsap-0a1b"
+ROLES = {
+    "audit": roles.audit_role_policy,
+    "hashing": roles.hashing_role_policy,
+    "verify": roles.verify_role_policy,
+}
+
+
+def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> set[str]:
+    """The IAM actions of the function's role at a level. divides: with a state machine."""
+    deployment = Deployment(
+        level=level,
+        out="s3://reports/audits",
+        ledger="dynamodb:digests",
+        audited_keys=[KEY],
+        key_policies=level != "exposure",
+        reports_key=KEY,
+        divides=divides,
+        in_vpc=True,
+        file_system=FILES,
+        inventory="s3://inventories/night",
+        inventory_key=KEY,
+        event_bus="arn:aws:events:eu-west-1:123456789012:event-bus/ours",
+    )
+    policy = ROLES[function]([Target("photos")], deployment, "aws")
+    return {action for one in policy["Statement"] if one["Effect"] == "Allow" for action in one["Action"]}
 
 
 def table(head: str) -> list[list[str]]:
