@@ -46,25 +46,15 @@ def test_forms_that_only_the_sdk_knows_are_left_to_it() -> None:
     assert parse_date("1767323045") == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-NO_DATES = [
-    "",
-    "yesterday",
-    "2026-02-30T00:00:00Z",
-    "Fri, 30 Feb 2026 03:04:05 GMT",
-    "Fri, 02 Jan 2026 99:04:05 GMT",
-    "9" * 22,
-]
-ODD_DATES = [
-    "Fri, 02 Jan 2026 24:00:00 GMT",
-    "Fri, 02 Jan 2026 23:59:60 GMT",
-    "Fri, 02 Jan 2026 2\u0663:04:05 GMT",
-    "Fri, 02 Jan 2026 +3:04:05 GMT",
-    "Fri, 2  Jan 2026 03:04:05 GMT",
-    "Fri, 02 Jan 2026T03:04:05 GMT",
-    "Fri, 02 jan 2026 03:04:05 GMT",
-    "Fri, 02 jan 2026T03:04:05 GMT",
-    "Jan 02 2026 03:0 18:18:53 GMT",
-]
+NO_DATES = (
+    *("", "yesterday", "2026-02-30T00:00:00Z", "9" * 22),
+    *("Fri, 30 Feb 2026 03:04:05 GMT", "Fri, 02 Jan 2026 99:04:05 GMT"),
+)
+ODD_DATES = (
+    *("Fri, 02 Jan 2026 24:00:00 GMT", "Fri, 02 Jan 2026 23:59:60 GMT", "Fri, 02 Jan 2026 2\u0663:04:05 GMT"),
+    *("Fri, 02 Jan 2026 +3:04:05 GMT", "Fri, 2  Jan 2026 03:04:05 GMT", "Fri, 02 Jan 2026T03:04:05 GMT"),
+    *("Fri, 02 jan 2026 03:04:05 GMT", "Fri, 02 jan 2026T03:04:05 GMT", "Jan 02 2026 03:0 18:18:53 GMT"),
+)
 
 
 def test_no_date() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -69,28 +70,12 @@ def test_members_of_a_later_version_are_ignored_and_none_may_lack() -> None:
             Summary.from_dict({key: value for key, value in told.items() if key != name})
 
 
-DAMAGE: list[tuple[dict[str, Any], str]] = [
-    ({"run": 7}, "run is not text"),
-    ({"complete": 1}, "complete is not true or false"),
-    ({"seconds": True}, "seconds is not a number"),
-    ({"coverage": []}, "coverage is not a JSON object"),
-    ({"coverage": {"listed": 1}}, "coverage.audited is missing"),
-    (
-        {"coverage": dict.fromkeys(("listed", "audited", "vanished", "undecided"), "1")},
-        "coverage.listed is not a whole number",
-    ),
-    ({"verdicts": {"exposed": 1}}, "verdicts.unknown is missing"),
-    ({"findings": {}}, "findings.critical is missing"),
-    ({"unread": [{"action": "a", "code": "b", "count": 1.5}]}, r"unread\[0\].count is not a whole number"),
-    ({"hashing": {"algorithms": "sha256"}}, "hashing.algorithms is not a list"),
-    ({"target": {"prefix": ""}}, "target.bucket is missing"),
-    ({"resume": {"run": RUN}}, "resume.start_after is missing"),
-]
+TABLES = tomllib.loads((Path(__file__).parent / "tables" / "summary.toml").read_text(encoding="utf-8"))
 
 
 def test_damage_is_named() -> None:
     told = full().to_dict()
-    for changes, sentence in DAMAGE:
+    for changes, sentence in TABLES["damage"]:
         with pytest.raises(ValueError, match=f"^{sentence}"):
             Summary.from_dict({**told, **changes})
     values: list[object] = [None, [], "", {}, {"v": 1}, {"format": 1}, {"format": 2}, {"format": True}]

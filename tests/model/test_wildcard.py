@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -63,27 +66,11 @@ def test_a_pattern_made_to_backtrack_is_answered() -> None:
     assert not Wildcard.of("*a" * 10_000 + "*b").matches("a" * 1024)
 
 
-VARIABLES = [
-    ("a variable may be any text", "home/${aws:username}/*", "home/ada/x", True, False),
-    ("a variable may be empty", "home/${aws:username}", "home/", True, False),
-    ("before the variable it already differs", "home/${aws:username}/*", "public/ada/x", False, False),
-    ("after the variable it differs", "${aws:username}/private", "ada/public", False, False),
-    ("a default value belongs to the variable", "${aws:username, 'x'}/a", "y/a", True, False),
-    ("a variable without an end swallows the rest", "a${aws:user", "abc", True, False),
-    ("a nameless variable", "a${}b", "acb", True, False),
-    ("an escaped star is a star", "a${*}", "a*", True, True),
-    ("an escaped star is no wildcard", "a${*}", "ab", False, True),
-    ("an escaped question mark", "a${?}b", "a?b", True, True),
-    ("an escaped question mark is no wildcard", "a${?}b", "axb", False, True),
-    ("an escaped dollar", "a${$}{b}", "a${b}", True, True),
-    ("a dollar alone", "a$b", "a$b", True, True),
-    ("two dollars before a variable", "a$${x}", "a$y", True, False),
-]
-"""The situation, a pattern, a text, and if the pattern matches it for sure."""
+TABLES = tomllib.loads((Path(__file__).parent / "tables" / "wildcards.toml").read_text(encoding="utf-8"))
 
 
 def test_policy_variables() -> None:
-    for situation, pattern, text, matches, sure in VARIABLES:
+    for situation, pattern, text, matches, sure in TABLES["variables"]:
         wildcard = Wildcard.of(pattern, variables=True)
         assert (wildcard.matches(text), wildcard.sure) == (matches, sure), situation
 

@@ -55,13 +55,6 @@ def test_json_tells_everything_of_every_rule() -> None:
     assert set(with_options) == {rule.id for rule in RULES if rule.options}
 
 
-def test_text_that_goes_over_lines_is_one_section() -> None:
-    flagged = catalogue.sections(BY_ID["K01"])["Flagged"]
-    assert flagged.startswith("control characters, CR or LF;")
-    assert flagged.endswith("tab or CR.")
-    assert "  " not in flagged
-
-
 def test_rules_on_metadata_name_annotations_as_a_blind_spot() -> None:
     for rule in (one for one in RULES if one.id[0] == "M" or one.id == "O15"):
         assert "object annotations" in catalogue.sections(rule)["Blind to"], rule.id

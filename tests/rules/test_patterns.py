@@ -40,38 +40,31 @@ def test_patterns_are_the_same_as_pythons_own() -> None:
         assert Pattern.parse(text).matches(value) == (re.fullmatch(text, value) is not None), (text, value)
 
 
-REFUSED = [
-    ("a" * (MOST_CHARACTERS + 1), "at most 1000 characters"),
-    ("(a{999}){999}", "at most 500 parts"),
-    ("((((){999}){999}){999}){999}", "at most 500 parts"),
-    ("(" * 51 + ")" * 51, "at most 50 groups"),
-    ("(a", "ends within a group"),
-    ("[a", "ends within a set"),
-    ("[]", "ends within a set"),
-    ("a\\", "ends within an escape"),
-    ("a)", "closing parenthesis"),
-    ("*a", "repeats nothing"),
-    ("a**", "repeats something"),
-    ("a+?", "repeats something"),
-    ("(?i)a", "only plain groups"),
-    ("(?=a)", "only plain groups"),
-    (r"(a)\1", "only the escapes"),
-    (r"\bword", "only the escapes"),
-    (r"[\D]", r"have \\D"),
-    ("^a$", "whole value"),
-    ("[b-a]", "lower character"),
-    (r"[a-\d]", "lower character"),
-    ("a{", "repetition is"),
-    ("a{1x}", "repetition is"),
-    ("a{2,1}", "lower number"),
-]
+REFUSED = {
+    "at most 1000 characters": ["a" * (MOST_CHARACTERS + 1)],
+    "at most 500 parts": ["(a{999}){999}", "((((){999}){999}){999}){999}"],
+    "at most 50 groups": ["(" * 51 + ")" * 51],
+    "ends within a group": ["(a"],
+    "ends within a set": ["[a", "[]"],
+    "ends within an escape": ["a\\"],
+    "closing parenthesis": ["a)"],
+    "repeats nothing": ["*a"],
+    "repeats something": ["a**", "a+?"],
+    "only plain groups": ["(?i)a", "(?=a)"],
+    "only the escapes": [r"(a)\1", r"\bword"],
+    r"have \\D": [r"[\D]"],
+    "whole value": ["^a$"],
+    "lower character": ["[b-a]", r"[a-\d]"],
+    "repetition is": ["a{", "a{1x}"],
+    "lower number": ["a{2,1}"],
+}
 
 
 def test_patterns_that_make_others_slow_or_are_refused() -> None:
     for text in ("(a+)+b", "(a|a)*b", "(a|aa)+b", "(.*a){20}b", "(a?){30}a{30}b"):
         assert not Pattern.parse(text).matches("a" * 2048), text
         assert Pattern.parse(text).matches("a" * 60 + "b"), text
-    for text, says in REFUSED:
+    for says, text in ((says, text) for says, texts in REFUSED.items() for text in texts):
         with pytest.raises(ValueError, match=says) as refused:
             Pattern.parse(text)
         assert str(refused.value).isprintable(), text

@@ -26,27 +26,10 @@ from tests.support.paths import ROOT
 PACKAGE = ROOT / "auditor" / "rules"
 PAGE = ROOT / "docs" / "rules.md"
 PURE = {
-    "__future__",
-    "auditor.model.access",
-    "auditor.model.bucket",
-    "auditor.model.dates",
-    "auditor.model.finding",
-    "auditor.model.object",
-    "auditor.model.policy",
-    "auditor.model.toml_forms",
-    "auditor.rules.base",
-    "auditor.rules.patterns",
-    "auditor.verdict.control",
-    "auditor.verdict.dormant",
-    "auditor.verdict.public",
-    "auditor.verdict.trust",
-    "collections.abc",
-    "datetime",
-    "ipaddress",
-    "re",
-    "typing",
-    "unicodedata",
-    "urllib.parse",
+    *("__future__", "collections.abc", "datetime", "ipaddress", "re", "typing", "unicodedata", "urllib.parse"),
+    *(f"auditor.model.{name}" for name in ("access", "bucket", "dates", "finding", "object", "policy", "toml_forms")),
+    *(f"auditor.verdict.{name}" for name in ("control", "dormant", "public", "trust")),
+    *("auditor.rules.base", "auditor.rules.patterns"),
 }
 OBJECT_TYPES = {
     "ref": ObjectRef,
