@@ -63,21 +63,10 @@ WORDS: Final = {
 }
 FACTS: Final = frozenset(
     {
-        "semantics",
-        "bucket_owner",
-        "own_id",
-        "account",
-        "ownership",
-        "block",
-        "account_block",
-        "public",
-        "statements",
-        "version",
-        "policy",
-        "payer",
-        "trusted",
+        *("semantics", "bucket_owner", "own_id", "account", "ownership", "block", "account_block", "public"),
+        *("statements", "version", "policy", "payer", "trusted", "abac", "tags", "access_points", "access_grants"),
+        *("key_policies", "acl", "head", "key", "owner", "latest"),
     }
-    | {"abac", "tags", "access_points", "access_grants", "key_policies", "acl", "head", "key", "owner", "latest"}
 )
 SAID: Final = frozenset({"title", "verdict", "audience", "reasons", "shown", "judge_only"})
 

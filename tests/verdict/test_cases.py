@@ -35,21 +35,12 @@ BUCKET_FACTS: Final = (
 REACHED: Final = frozenset({Verdict.EXPOSED, Verdict.SHARED})
 HIDDEN: Final = frozenset({Verdict.MASKED, Verdict.PRIVATE})
 OPENS: Final = {
-    ReasonCode.ACL_GRANT,
-    ReasonCode.OBJECT_OWNER,
-    ReasonCode.POLICY_ALLOW,
-    ReasonCode.ACCESS_POINT,
-    ReasonCode.ACCESS_GRANT,
+    *(ReasonCode.ACL_GRANT, ReasonCode.OBJECT_OWNER, ReasonCode.POLICY_ALLOW),
+    *(ReasonCode.ACCESS_POINT, ReasonCode.ACCESS_GRANT),
 }
 LEAVES_OPEN: Final = {
-    ReasonCode.ACL_UNREAD,
-    ReasonCode.POLICY_UNREAD,
-    ReasonCode.KEY_UNKNOWN,
-    ReasonCode.ACCESS_POINTS_UNREAD,
-    ReasonCode.BUCKET_TAGS_UNREAD,
-    ReasonCode.KMS_KEY_UNREAD,
-    ReasonCode.OWNER_UNKNOWN,
-    ReasonCode.TOO_COMPLEX,
+    *(ReasonCode.ACL_UNREAD, ReasonCode.POLICY_UNREAD, ReasonCode.KEY_UNKNOWN, ReasonCode.ACCESS_POINTS_UNREAD),
+    *(ReasonCode.BUCKET_TAGS_UNREAD, ReasonCode.KMS_KEY_UNREAD, ReasonCode.OWNER_UNKNOWN, ReasonCode.TOO_COMPLEX),
 }
 MUST_SAY: Final = {Verdict.EXPOSED: OPENS, Verdict.SHARED: OPENS, Verdict.UNKNOWN: LEAVES_OPEN}
 

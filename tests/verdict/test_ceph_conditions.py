@@ -79,8 +79,3 @@ def test_text_that_the_requester_chooses(tests: list[ConditionTest], many: bool)
     requests += [("",)] if not many else [("a", "b"), ("a", "xx")]
     by_force = {tuple(test.outcome(values) for test in tests) for values in requests}
     assert by_force <= truth_vectors(tests, domain)
-
-
-def test_negated_numbers_of_which_nothing_is_known() -> None:
-    tests = [ceph("NumericNotEquals", "1", "2"), ceph("NumericNotEquals", "1")]
-    assert truth_vectors(tests, Texts()) == {(True, True), (True, False), (False, False)}

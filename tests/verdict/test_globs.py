@@ -82,10 +82,3 @@ def test_product_agrees_with_all_short_texts(sets: list[list[str]], only: list[s
     # The alphabet of the short texts has a letter and digits that no pattern names.
     texts = ["".join(chars) for length in range(5) for chars in product("ab:1x2", repeat=length)]
     assert {membership(text) for text in texts if sieve.keeps(text)} <= set(found)
-
-
-def test_character_that_no_pattern_names_is_found_among_many() -> None:
-    letters = "".join(chr(code) for code in range(32, 127))
-    found = memberships([tuple(Glob.of([letter]) for letter in letters)], Sieve((shape("?"),)))
-    assert set(found) == {(True,), (False,)}
-    assert found[False,] not in letters

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Encryption, PublicAccessBlock, Semantics
 from auditor.model.object import (
     ALL_USERS,
-    AUTHENTICATED_USERS,
     LOG_DELIVERY,
     Acl,
     Grant,
@@ -25,7 +24,9 @@ from auditor.model.object import (
 )
 from auditor.verdict.judge import VerdictJudge, verdict_of
 from tests.verdict.case_files import bucket_facts
-from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, PLAIN, THEIRS
+from tests.verdict.oracle.generator import generate
+from tests.verdict.oracle.recipe import CURRENT, DENIED, FRIEND, FRIENDS, OTHER, OURS, OWNER, PLAIN, THEIRS, Recipe
+from tests.verdict.oracle.worlds import NOW
 
 TRUSTED = frozenset({FRIEND, FRIENDS})
 UNASKED = Skipped("no selected rule needs it")
@@ -71,7 +72,6 @@ def judged(
 OWN = acl()
 PUBLIC_READ = acl((ALL_USERS, "READ"))
 CROSS = {"AWS": f"arn:aws:iam::{THEIRS}:root"}
-ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}
 
 
 def test_an_object_of_a_run_without_versions_is_the_latest() -> None:
@@ -177,153 +177,60 @@ def test_facts_that_a_program_gives() -> None:
     assert verdict_of(facts(), acl=PUBLIC_READ) is EXPOSED
 
 
-# ---- laws: whatever the facts are
+# ---- laws, on the random cases of the oracle
 
 # Shared and unknown are equal here: of two accounts one of which owns the bucket, the other is an outsider for sure.
 STRENGTH = {EXPOSED: 3, UNKNOWN: 2, SHARED: 2, MASKED: 1, PRIVATE: 0}
-grants = st.builds(
-    Grant,
-    st.sampled_from([OWNER, OTHER, FRIEND, ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY]),
-    st.sampled_from(["READ", "READ_ACP", "WRITE", "WRITE_ACP", "FULL_CONTROL"]),
-)
-acls = st.builds(Acl, st.sampled_from([OWNER, OWNER, OTHER, FRIEND]), st.lists(grants, max_size=3).map(tuple))
-statements = st.fixed_dictionaries(
-    {
-        "Effect": st.just("Allow"),
-        "Principal": st.sampled_from(
-            ["*", {"AWS": OURS}, {"AWS": THEIRS}, {"AWS": FRIENDS}, {"CanonicalUser": OTHER}, {"AWS": "AIDAX"}]
-        ),
-        "Action": st.sampled_from(["s3:*", "s3:GetObject", "s3:GetObject*", "s3:GetObjectVersion", "s3:*Acl", "x:*"]),
-        "Resource": st.sampled_from(
-            [
-                "arn:aws:s3:::bucket/*",
-                "arn:aws:s3:::bucket/dir/*",
-                "arn:aws:s3:::bucket/x/*",
-                "arn:aws:s3:::bucket",
-                "arn:aws:s3:::bucket/${aws:username}/*",
-            ]
-        ),
-    },
-    optional={"Condition": st.sampled_from([ADDRESS, {"Bool": {"aws:SecureTransport": "true"}}])},
-)
-denies = statements.map(lambda statement: statement | {"Effect": "Deny"})
-blocks = st.builds(PublicAccessBlock, ignore_public_acls=st.booleans(), restrict_public_buckets=st.booleans())
-heads = st.sampled_from([PLAIN, KMS, DENIED, UNASKED])
-refs = st.sampled_from([CURRENT, NONCURRENT])
-policies = st.lists(statements | denies, max_size=3)
-whole_facts = st.fixed_dictionaries(
-    {
-        "owner": st.sampled_from([OWNER, OWNER, OTHER, DENIED]),
-        "own_id": st.sampled_from([OWNER, OWNER, DENIED]),
-        "account": st.sampled_from([OURS, OURS, DENIED, UNASKED]),
-        "ownership": st.sampled_from(["ObjectWriter", BUCKET_OWNER_ENFORCED, DENIED]),
-        "public_access_block": blocks | st.just(DENIED),
-        "account_public_access_block": blocks | st.just(UNASKED),
-    }
-)
-object_acls = acls | st.sampled_from([DENIED, UNASKED])
-losses = st.sampled_from(
-    [
-        *("owner", "own_id", "account", "ownership", "public_access_block", "account_public_access_block"),
-        *("policy", "acl", "head"),
-    ]
-)
+RECIPES = [generate(seed) for seed in range(100)]
+BUCKET_FACTS = ("owner", "own_id", "account", "ownership", "public_access_block", "account_public_access_block")
+INSIDERS = (OTHER, FRIEND, THEIRS, FRIENDS, "o-1", "vpce-1")
+ONE_ACCOUNT = allow(Principal={"AWS": "222233334444"})
 
 
-@given(object_acls, heads, refs, whole_facts, policies.map(lambda some: policy(*some)) | st.sampled_from([DENIED, ""]))
-def test_private_means_that_it_was_looked_at(
-    object_acl: Acl | Unread | Skipped, head: Any, ref: ObjectRef, changes: dict[str, Any], text: Any
-) -> None:
-    verdict = judged(object_acl, head, ref, policy=text, **changes)
-    assume(verdict in (PRIVATE, MASKED))
-    # An Allow does not reach the object of another owner, so that its policy decides nothing there.
-    foreign = isinstance(object_acl, Acl) and object_acl.owner != changes["owner"]
-    assert isinstance(text, str) or foreign
-    counts = changes["ownership"] != BUCKET_OWNER_ENFORCED
-    assert isinstance(object_acl, Acl) or not counts or verdict is MASKED
+def verdict(recipe: Recipe, *insiders: str, **changes: Any) -> Verdict:
+    """The verdict of the case with these changes, and more trusted entries."""
+    case = dataclasses.replace(recipe, **changes).case()
+    judge = VerdictJudge(case.facts, (*case.trusted, *insiders), case.versions, datetime.fromisoformat(NOW))
+    return judge.access(case.ref, case.acl, case.head).verdict
 
 
-@given(object_acls, heads, refs, whole_facts, policies, losses)
-@example(
-    Acl(FRIEND, ()),
-    PLAIN,
-    CURRENT,
-    {
-        "owner": OWNER,
-        "own_id": OWNER,
-        "account": OURS,
-        "ownership": BUCKET_OWNER_ENFORCED,
-        "public_access_block": DENIED,
-        "account_public_access_block": UNASKED,
-    },
-    [allow(Action="s3:*")],
-    "ownership",
-)
-def test_a_fact_unread_never_makes_an_object_look_better(
-    object_acl: Acl | Unread | Skipped,
-    head: Any,
-    ref: ObjectRef,
-    changes: dict[str, Any],
-    some: list[Any],
-    lost: str,
-) -> None:
-    changes = changes | {"policy": policy(*some)}
-    if lost == "ownership" and changes["ownership"] == BUCKET_OWNER_ENFORCED and isinstance(object_acl, Acl):
-        # Under this setting S3 answers with an ACL of the bucket's owner alone. Another ACL shows that ACLs count.
-        object_acl = acl(owner=object_acl.owner if changes["owner"] == DENIED else changes["owner"])
-    before = judged(object_acl, head, ref, **changes)
-    if lost == "acl":
-        after = judged(DENIED, head, ref, **changes)
-    elif lost == "head":
-        after = judged(object_acl, DENIED, ref, **changes)
-    else:
-        after = judged(object_acl, head, ref, **(changes | {lost: DENIED}))
-    # The lost fact may be the one that exposed the object; then the verdict is unknown, and nothing less.
-    least = min(STRENGTH[before], STRENGTH[UNKNOWN])
-    assert STRENGTH[after] >= least
+def test_private_means_that_it_was_looked_at() -> None:
+    for seed, recipe in enumerate(RECIPES):
+        for given in (recipe, dataclasses.replace(recipe, statements=None), dataclasses.replace(recipe, acl=DENIED)):
+            found, enforced = verdict(given), given.facts.get("ownership") == BUCKET_OWNER_ENFORCED
+            if found in (PRIVATE, MASKED):
+                # An Allow does not reach the object of another owner, so that its policy decides nothing there.
+                foreign = isinstance(given.acl, Acl) and given.acl.owner != given.facts.get("owner", OWNER)
+                assert given.statements is not None or foreign, seed
+                assert isinstance(given.acl, Acl) or enforced or found is MASKED, seed
 
 
-@given(acls, heads, refs, whole_facts, policies)
-def test_an_acl_that_was_read_shows_that_acls_count(
-    object_acl: Acl, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any]
-) -> None:
-    changes = changes | {"policy": policy(*some)}
-    unread = judged(object_acl, head, ref, **(changes | {"ownership": DENIED}))
-    assert unread is judged(object_acl, head, ref, **(changes | {"ownership": "ObjectWriter"}))
+def test_a_fact_unread_never_makes_an_object_look_better() -> None:
+    """The lost fact may be the one that exposed the object; then the verdict is unknown, and nothing less."""
+    lost: list[dict[str, Any]] = [{"acl": DENIED}, {"head": DENIED}, {"statements": None}]
+    for seed, recipe in enumerate(RECIPES):
+        least = min(STRENGTH[verdict(recipe)], STRENGTH[UNKNOWN])
+        for change in (*lost, *({"facts": {**recipe.facts, name: DENIED}} for name in BUCKET_FACTS)):
+            assert STRENGTH[verdict(recipe, **change)] >= least, (seed, change)
 
 
-@given(object_acls, heads, refs, whole_facts, policies, denies, statements, grants)
-def test_another_deny_never_opens_and_another_allow_or_grant_never_closes(
-    object_acl: Any,
-    head: Any,
-    ref: ObjectRef,
-    changes: dict[str, Any],
-    some: list[Any],
-    no: Any,
-    yes: Any,
-    grant: Grant,
-) -> None:
-    before = STRENGTH[judged(object_acl, head, ref, policy=policy(*some), **changes)]
-    if head != KMS:  # a Deny may name an account that the policy of a KMS key, which was not read, perhaps admits
-        assert STRENGTH[judged(object_acl, head, ref, policy=policy(no, *some), **changes)] <= before
-    # Another Allow may make the policy public, and RestrictPublicBuckets then cuts off the others that it names.
-    after = judged(object_acl, head, ref, policy=policy(*some, yes), **changes)
-    assert STRENGTH[after] >= before or (after is MASKED and facts(**changes).restricts_public_policy)
-    if isinstance(object_acl, Acl):
-        more = Acl(object_acl.owner, (*object_acl.grants, grant))
-        assert STRENGTH[judged(more, head, ref, policy=policy(*some), **changes)] >= before
+def test_an_acl_that_was_read_shows_that_acls_count() -> None:
+    for seed, recipe in enumerate(RECIPES):
+        if isinstance(recipe.acl, Acl):
+            unread, counts = ({**recipe.facts, "ownership": one} for one in (DENIED, "ObjectWriter"))
+            assert verdict(recipe, facts=unread) is verdict(recipe, facts=counts), seed
 
 
-@given(object_acls, heads, refs, whole_facts, policies)
-def test_more_trust_never_makes_it_worse_and_never_hides_an_exposure(
-    object_acl: Any, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any]
-) -> None:
-    whole = facts(policy=policy(*some), **changes)
-    less = VerdictJudge(whole, frozenset(), versions=True).access(ref, object_acl, head).verdict
-    more = (
-        VerdictJudge(whole, frozenset({OTHER, FRIEND, THEIRS, FRIENDS}), versions=True)
-        .access(ref, object_acl, head)
-        .verdict
-    )
-    assert STRENGTH[more] <= STRENGTH[less]
-    assert (more is EXPOSED) == (less is EXPOSED)
+def test_more_denies_and_trust_never_open_and_more_allows_and_grants_never_close() -> None:
+    for seed, recipe in enumerate(RECIPES):
+        before, some = verdict(recipe), recipe.statements
+        if some is not None:
+            closed, opened = [{**ONE_ACCOUNT, "Effect": "Deny"}, *some], [*some, ONE_ACCOUNT]
+            assert STRENGTH[verdict(recipe, statements=closed)] <= STRENGTH[before], seed
+            assert STRENGTH[verdict(recipe, statements=opened)] >= STRENGTH[before], seed
+        if isinstance(recipe.acl, Acl):
+            more = Acl(recipe.acl.owner, (*recipe.acl.grants, Grant(ALL_USERS, "READ")))
+            assert STRENGTH[verdict(recipe, acl=more)] >= STRENGTH[before], seed
+        trusting = verdict(recipe, *INSIDERS)
+        assert STRENGTH[trusting] <= STRENGTH[before], seed
+        assert (trusting is EXPOSED) == (before is EXPOSED), seed

@@ -9,10 +9,9 @@ judged on an object with a public ACL: its audience is the one that it leaves.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
@@ -27,8 +26,7 @@ PUBLIC: Final = Acl(WORDS["owner"], (OWN_GRANT, Grant(ALL_USERS, "READ")))
 WIDEST: Final = frozenset({"anyone", "any-account"})
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """name: the page and the number of the statement. opens: as in the file."""
 
     name: str
@@ -51,19 +49,10 @@ def read_statements() -> Iterator[Statement]:
     for path in sorted(FOLDER.glob("*.toml")):
         for policy in tomllib.loads(path.read_text(encoding="utf-8"))["policy"]:
             for number, written in enumerate(policy["statements"], 1):
-                yield _statement(policy, number, dict(written))
-
-
-def _statement(policy: Mapping[str, Any], number: int, written: dict[str, Any]) -> Statement:
-    opens = written.pop("opens")
-    facts = {"statements": [written], "public": "unread", "access_points": policy.get("access_points", [])}
-    return Statement(
-        f"{policy['page']}, {number}",
-        bucket_facts(facts),
-        policy.get("key", "dir/key"),
-        written.get("Effect") == "Deny",
-        opens,
-    )
+                points, name = policy.get("access_points", []), f"{policy['page']}, {number}"
+                opens, denies = written.pop("opens"), written.get("Effect") == "Deny"
+                facts = bucket_facts({"statements": [written], "public": "unread", "access_points": points})
+                yield Statement(name, facts, policy.get("key", "dir/key"), denies, opens)
 
 
 STATEMENTS: Final = list(read_statements())

@@ -22,7 +22,7 @@ from auditor.verdict.domains import (
     Numbers,
     Texts,
 )
-from auditor.verdict.networks import NOT_PUBLIC, Network, is_broad, parse_network
+from auditor.verdict.networks import NOT_PUBLIC, Network, parse_network
 from auditor.verdict.steps import TooComplexError
 from auditor.verdict.values import truth_vectors, witnesses
 
@@ -49,61 +49,33 @@ def public_addresses(*never: str) -> Addresses:
 
 KNOWN: list[tuple[str, list[str], Domain, set[tuple[bool, ...]]]] = [
     ("StringEquals", ["x"], ABSENT, {NO}),
-    ("StringNotEquals", ["x"], ABSENT, {YES}),
-    ("StringEquals", ["x"], FixedValues(("x",)), {YES}),
-    ("StringEquals", ["x"], Texts(), {YES, NO}),
-    ("StringEquals", ["x"], UNKNOWN, {YES, NO}),
-    ("StringLike", ["*"], Texts(), {YES}),
-    ("StringLike", ["*"], Texts(may_be_absent=True), {YES, NO}),
-    ("Null", ["true"], Texts(), {NO}),
-    ("Null", ["true"], Texts(may_be_absent=True), {YES, NO}),
     ("Null", ["true"], Addresses(may_be_absent=True), {YES, NO}),
     ("Null", ["false"], Numbers(highest=1, may_be_absent=True), {YES, NO}),
-    ("Bool", ["true"], TRUE_OR_FALSE, {YES, NO}),
     ("Bool", ["true", "false"], TRUE_OR_FALSE, {YES}),
     # Idioms of policies: any role of that name is somebody's, but none of this account is a stranger's.
     ("ArnLike", ["arn:aws:iam::*:role/x"], FOREIGN_ARN, {YES, NO}),
     ("ArnLike", ["arn:aws:iam::111122223333:role/*"], FOREIGN_ARN, {NO}),
-    ("StringNotLike", ["arn:aws:*"], FOREIGN_ARN, {NO}),
     ("StringLike", ["arn:aws:iam::11112222????:*"], FOREIGN_ARN, {YES, NO}),
-    ("StringLike", ["arn:aws:iam::abcd*"], FOREIGN_ARN, {NO}),
-    ("StringEquals", ["o-1"], Texts(only=("o-*",), never=("o-1",)), {NO}),
     ("StringLike", ["vpce-*"], Texts(only=("vpce-*",), never=("vpce-1",)), {YES}),
-    ("StringEquals", ["vpce-1"], Texts(only=("vpce-*",), never=("vpce-1",)), {NO}),
     ("IpAddress", ["0.0.0.0/0"], public_addresses(), {YES, NO}),
     ("IpAddress", ["0.0.0.0/0", "::/0"], public_addresses(), {YES}),
     ("IpAddress", ["0.0.0.0/1", "128.0.0.0/1", "::/0"], public_addresses(), {YES}),
     ("IpAddress", ["10.0.0.0/8", "192.168.0.0/16", "fc00::/7", "127.0.0.1"], public_addresses(), {NO}),
-    ("IpAddress", ["203.0.113.0/24"], public_addresses(), {YES, NO}),
-    ("IpAddress", ["203.0.113.0/24"], public_addresses("203.0.113.0/24"), {NO}),
     ("NotIpAddress", ["203.0.113.0/24"], Addresses(only=networks("203.0.113.0/25")), {NO}),
     ("StringLike", ["203.0.113.*"], Addresses(only=networks("203.0.113.0/24")), {YES}),
-    ("StringLike", ["203.*"], public_addresses(), {YES, NO}),
     ("StringLike", ["10.*", "*.*.*.*/24", "zz*"], FixedValues(("10.1.1.1",)), {YES}),
     ("StringEquals", ["203.0.113.0/24"], public_addresses(), {NO}),
     ("StringEquals", ["203.0.113.9"], Addresses(only=networks("203.0.113.0/24")), {YES, NO}),
     ("StringLike", ["300.1.*"], public_addresses(), {NO}),
-    ("StringLike", ["*"], public_addresses(), {YES}),
-    ("StringLike", ["no address*"], public_addresses(), {NO}),
     ("ArnLike", ["arn:aws:s3:::*"], public_addresses(), {NO}),
-    ("NumericEquals", ["5"], public_addresses(), {NO}),
     ("NumericLessThan", ["600000"], Numbers(highest=604_800_000), {YES, NO}),
-    ("NumericLessThan", ["0"], Numbers(highest=604_800_000), {NO}),
-    ("NumericLessThanEquals", ["604800000"], Numbers(highest=604_800_000), {YES}),
-    ("NumericEquals", ["1.5"], Numbers(highest=10), {NO}),
-    ("NumericEquals", ["5"], Numbers(highest=10), {YES, NO}),
     ("NumericEquals", ["5"], Numbers(lowest=5, highest=5), {YES}),
     ("NumericGreaterThan", ["9.5"], Numbers(highest=10), {YES, NO}),
-    ("StringEquals", ["7"], Numbers(highest=10), {YES, NO}),
     ("StringEquals", ["11", "07", "x"], Numbers(highest=10), {NO}),
-    ("StringLike", ["*"], Numbers(highest=10), {YES}),
     ("DateGreaterThan", ["2020-01-01"], Numbers(highest=1_763_000_000), {YES, NO}),
     ("DateGreaterThan", ["2030-01-01"], Numbers(highest=1_763_000_000), {NO}),
     ("IpAddress", ["10.0.0.0/8"], Numbers(highest=10), {NO}),
     ("DateLessThan", ["2025-01-01T00:00:00Z"], FixedValues(("2026-11-23T00:00:00Z",)), {NO}),
-    ("NumericLessThan", ["5"], UNKNOWN, {YES, NO}),
-    ("DateLessThan", ["2025-01-01"], UNKNOWN, {YES, NO}),
-    ("IpAddress", ["10.0.0.0/8"], UNKNOWN, {YES, NO}),
     ("ForAllValues:StringLike", ["a*"], Texts(only=("a*",), many=True), {YES}),
     ("ForAnyValue:StringLike", ["a*"], Texts(only=("a*",), may_be_absent=True, many=True), {YES, NO}),
     ("StringEquals", ["x"], Texts(only=()), set()),
@@ -125,15 +97,6 @@ def test_vectors_of_one_test() -> None:
         assert truth_vectors([], domain) == {()}
 
 
-def test_choice_of_a_policy_variable_gives_both_outcomes() -> None:
-    test = compiled("StringEquals", "${aws:referer}").bind({"aws:referer": Texts(only=("a*",))})
-    tests = [test, compiled("StringLike", "a*")]
-    assert truth_vectors(tests, Texts()) == {(True, True), (False, True), (False, False)}
-    assert truth_vectors(tests, FixedValues(("ab",))) == {(True, True), (False, True)}
-    several = [compiled("ForAnyValue:StringEquals", "${aws:x}").bind({"aws:x": Texts()}), tests[1]]
-    assert truth_vectors(several, Texts(many=True)) == set(product((True, False), repeat=2))
-
-
 def test_pattern_of_numbers_or_addresses_is_too_complex() -> None:
     table: list[tuple[str, str, Domain]] = [
         *(("StringLike", text, public_addresses()) for text in ("203.0.*.1", "2*", "203.0.11?.1", "2001:db8:*", "?")),
@@ -145,11 +108,6 @@ def test_pattern_of_numbers_or_addresses_is_too_complex() -> None:
             truth_vectors([compiled(operator, value)], domain)
     mixed = [compiled("NumericLessThan", "10"), compiled("StringLike", "*")]
     assert truth_vectors(mixed, Texts()) == {(True, True), (False, True)}
-
-
-def test_network_that_s3_holds_public() -> None:
-    networks = ("0.0.0.0/0", "8.0.0.0/7", "2000::/31", "10.0.0.0/8", "2001:db8::/32")
-    assert [is_broad(parse_network(text)) for text in networks] == [True] * 3 + [False] * 2
 
 
 # ---- brute force
@@ -222,13 +180,8 @@ ADDRESSES = st.builds(
     never=st.lists(CIDR.map(parse_network), max_size=2).map(tuple),
     may_be_absent=st.booleans(),
 )
-SOME_ADDRESSES = [f"203.0.113.{octet}" for octet in range(256)] + [
-    "203.0.112.9",
-    "8.8.8.8",
-    "2001:db8::5",
-    "2001:db8::6",
-    "2600::1",
-]
+SOME_ADDRESSES = [f"203.0.113.{octet}" for octet in range(256)]
+SOME_ADDRESSES += ["203.0.112.9", "8.8.8.8", "2001:db8::5", "2001:db8::6", "2600::1"]
 
 
 @given(IP_TESTS, ADDRESSES)
@@ -299,16 +252,9 @@ OPERATORS = [
     *("ArnLike", "ArnNotEquals", "BinaryEquals", "IpAddress", "NotIpAddress", "Null"),
     *("NumericEquals", "NumericLessThan", "DateEquals", "DateGreaterThanEquals"),
 ]
-DOMAINS = [
-    ABSENT,
-    FixedValues(("x",)),
-    FixedValues(("203.0.113.9", "5")),
-    Texts(),
-    FOREIGN_ARN,
-    Texts(many=True, may_be_absent=True),
-    UNKNOWN,
-    public_addresses(),
-    Numbers(highest=1_763_000_000),
+DOMAINS: list[Domain] = [
+    *(ABSENT, UNKNOWN, FixedValues(("x",)), FixedValues(("203.0.113.9", "5")), Texts(), FOREIGN_ARN),
+    *(Texts(many=True, may_be_absent=True), public_addresses(), Numbers(highest=1_763_000_000)),
 ]
 
 

@@ -82,35 +82,22 @@ def recipe(*statements: dict[str, Any], **fields: Any) -> Case:
     return Recipe(statements=[{**fixed, **one} for one in statements], head=PLAIN, **fields).case()
 
 
-def test_without_an_address_a_network_is_another_place() -> None:
-    case = recipe({"Condition": {"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}})
-    assert ways_of(case, Vantage()) == WaysIn(placed=1, elsewhere=1)
-    assert ways_of(case, Vantage(address="203.0.113.9")) == WaysIn(1, 1, 1, 1, 1)
-
-
-def test_without_an_address_a_wide_network_is_not_sure() -> None:
-    case = recipe({"Condition": {"IpAddress": {"aws:SourceIp": "128.0.0.0/1"}}})
-    assert ways_of(case, Vantage()) == WaysIn(possible=1, placed=1, elsewhere=1)
-    assert ways_of(case, Vantage(address="9.9.9.9")) == WaysIn(elsewhere=1)
-
-
-def test_a_header_is_not_sent() -> None:
-    case = recipe({"Condition": {"StringLike": {"aws:Referer": "https://example.com/*"}}})
-    assert ways_of(case, Vantage()) == WaysIn(elsewhere=1)
-
-
-def test_a_connection_without_tls() -> None:
-    case = recipe({}, {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}})
-    assert ways_of(case, Vantage(tls=True)) == WaysIn(1, 1, 0, 1)
-    assert ways_of(case, Vantage(tls=False)) == WaysIn(elsewhere=1)
-
-
-def test_a_foreign_principal() -> None:
-    case = recipe({"Condition": {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/x"}}})
-    assert ways_of(case, Vantage(signer="arn:aws:iam::999988887777:role/x")) == WaysIn(1, 1, 0, 1)
-    assert ways_of(case, Vantage(signer="arn:aws:iam::999988887777:role/y")) == WaysIn(elsewhere=1)
-    assert ways_of(case, Vantage()) == WaysIn()
-
-
-def test_a_policy_that_is_too_large() -> None:
-    assert ways_of(recipe(*many_ways(250)), Vantage()) is None
+def test_the_ways_of_one_requester() -> None:
+    network, wide = ({"Condition": {"IpAddress": {"aws:SourceIp": one}}} for one in ("203.0.113.0/24", "128.0.0.0/1"))
+    header = {"Condition": {"StringLike": {"aws:Referer": "https://example.com/*"}}}
+    insecure = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    role = {"Condition": {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/x"}}}
+    for name, case, vantage, found in (
+        ("a network, from nowhere", recipe(network), Vantage(), WaysIn(placed=1, elsewhere=1)),
+        ("a network, from there", recipe(network), Vantage(address="203.0.113.9"), WaysIn(1, 1, 1, 1, 1)),
+        ("a wide network, from nowhere", recipe(wide), Vantage(), WaysIn(possible=1, placed=1, elsewhere=1)),
+        ("a wide network, from another", recipe(wide), Vantage(address="9.9.9.9"), WaysIn(elsewhere=1)),
+        ("a header is not sent", recipe(header), Vantage(), WaysIn(elsewhere=1)),
+        ("TLS", recipe({}, insecure), Vantage(tls=True), WaysIn(1, 1, 0, 1)),
+        ("no TLS", recipe({}, insecure), Vantage(tls=False), WaysIn(elsewhere=1)),
+        ("a role", recipe(role), Vantage(signer="arn:aws:iam::999988887777:role/x"), WaysIn(1, 1, 0, 1)),
+        ("another", recipe(role), Vantage(signer="arn:aws:iam::999988887777:role/y"), WaysIn(elsewhere=1)),
+        ("a role, unsigned", recipe(role), Vantage(), WaysIn()),
+        ("a policy that is too large", recipe(*many_ways(250)), Vantage(), None),
+    ):
+        assert ways_of(case, vantage) == found, name

@@ -105,17 +105,8 @@ def is_narrow(network: Network) -> bool:
 
 _PRIVATE = [ipaddress.ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
 _NOWHERE = [
-    ipaddress.ip_network(text)
-    for text in (
-        "0.0.0.0/8",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "224.0.0.0/3",
-        "::/127",
-        "fc00::/7",
-        "fe80::/10",
-        "ff00::/8",
-    )
+    *map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")),
+    *map(ipaddress.ip_network, ("::/127", "fc00::/7", "fe80::/10", "ff00::/8")),
 ]
 
 

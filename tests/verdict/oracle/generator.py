@@ -39,10 +39,8 @@ from tests.verdict.oracle.recipe import (
 from tests.verdict.oracle.topics import (
     COMMON,
     COMMON_WITH_2026,
-    DISTRIBUTION,
     KEYS_OF_2026,
-    NULL_KEYS,
-    NULL_KEYS_OF_2026,
+    PARTS,
     POINT,
     ROLE,
     TOPICS,
@@ -51,54 +49,6 @@ from tests.verdict.oracle.topics import (
 
 SKIPPED: Final = Skipped("no selected rule needs it")
 _KEYS: Final = ("dir/key", "home/bob/a.txt", "public/a", "444455556666/x")
-_OAI: Final = "arn:aws:iam::cloudfront:user/CloudFront Origin Access Identity E1"
-_TRUSTED: Final = (
-    *(THEIRS, FRIENDS, f"arn:aws:iam::{FRIENDS}:root", ROLE, OTHER, FRIEND, "o-1", "vpc-1", "vpce-1"),
-    *("203.0.112.0/20", "10.0.0.0/8", "E1EXAMPLE", DISTRIBUTION, "logging.s3.amazonaws.com", "arn:aws:s3:::source"),
-)
-_PRINCIPALS: Final[tuple[Any, ...]] = (
-    *("*", {"AWS": "*"}) * 6,
-    *({"AWS": THEIRS}, {"AWS": f"arn:aws:iam::{THEIRS}:root"}, {"AWS": ROLE}, {"AWS": [FRIENDS, ROLE]}) * 2,
-    *({"AWS": OURS}, {"AWS": f"arn:aws:iam::{OURS}:role/app"}, {"AWS": [OURS, THEIRS]}),
-    *({"AWS": f"arn:aws:iam::{FRIENDS}:user/bob"}, {"AWS": _OAI}, {"AWS": [THEIRS, "*"]}),
-    *({"CanonicalUser": OTHER}, {"CanonicalUser": [OTHER, FRIEND]}, {"CanonicalUser": OWNER}),
-    *({"Service": "cloudfront.amazonaws.com"}, {"Service": "logging.s3.amazonaws.com"}) * 2,
-    {"Service": "cloudfront.amazonaws.com", "AWS": THEIRS},
-    *({"Federated": "accounts.google.com"}, {"Federated": f"arn:aws:iam::{THEIRS}:saml-provider/p"}),
-)
-_NOT_PRINCIPALS: Final[tuple[Any, ...]] = (
-    *({"AWS": OURS}, {"AWS": [OURS, THEIRS]}, {"AWS": [f"arn:aws:iam::{OURS}:root", ROLE]}),
-    *({"AWS": [OURS], "Service": "cloudfront.amazonaws.com"}, {"CanonicalUser": OTHER}),
-)
-_ACTIONS: Final[tuple[Any, ...]] = (
-    *("s3:GetObject",) * 6,
-    *("s3:*", "*", "s3:Get*", "s3:GetObject*", "s3:getobject", "s3:GetObjec?") * 2,
-    *(
-        "s3:GetObjectVersion",
-        "s3:GetObjectAcl",
-        "s3:PutObjectAcl",
-        "s3:*Acl",
-        "s3:*Version*",
-        "s3:PutObject",
-        "s3:Put*",
-    ),
-    *("s3:GetObjectVersionForReplication", "s3:GetObjectTorrent", "s3:ListBucket"),
-    *(["s3:GetObject", "s3:GetObjectVersion"], ["s3:ListBucket", "s3:GetObject"], ["s3:Get*", "s3:Put*"]),
-)
-_NOT_ACTIONS: Final[tuple[Any, ...]] = ("s3:Put*", "s3:GetObject", "s3:*Acl", "s3:List*", ["s3:GetObject*", "s3:Put*"])
-_RESOURCES: Final[tuple[Any, ...]] = (
-    *("arn:aws:s3:::bucket/*",) * 10,
-    *("*", "arn:aws:s3:::*", "arn:aws:s3:::bucket/dir/*", "arn:aws:s3:::bucket/*/key", "arn:aws:s3:::bucket/public/*"),
-    *(["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/*"], "arn:aws:s3:::bucket", "arn:aws:s3:::bucket/d?r/*"),
-    *("arn:aws:s3:::bucket/home/${aws:username}/*", "arn:aws:s3:::bucket/${aws:PrincipalAccount}/*"),
-    "arn:aws:s3:::bucket/${aws:PrincipalTag/team}/*",
-)
-_NOT_RESOURCES: Final[tuple[Any, ...]] = (
-    *("arn:aws:s3:::bucket/public/*", "arn:aws:s3:::bucket/dir/*", "arn:aws:s3:::other/*"),
-    ["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/private/*"],
-)
-
-
 KEYS_OF_2026_FROM: Final = 2_000_000
 """The first seed whose cases have the condition keys that AWS has had since 2023. Cases of lower seeds have none."""
 
@@ -110,11 +60,9 @@ def generate(seed: int) -> Recipe:
 
 
 class _Maker:
-    def __init__(
-        self, random: Random, topics: Mapping[str, Tests] = TOPICS, null_keys: tuple[str, ...] = NULL_KEYS
-    ) -> None:
+    def __init__(self, random: Random, topics: Mapping[str, Tests] = TOPICS, null_keys: str = "null_keys") -> None:
         self._random = random
-        self._topics_of, self._null_keys = topics, null_keys
+        self._topics_of, self._null_keys = topics, PARTS[null_keys]
         self._topics = [self._topic() for _ in range(random.choice((1, 1, 2, 2, 3)))]
 
     def recipe(self) -> Recipe:
@@ -133,7 +81,7 @@ class _Maker:
             acl=self._acl(),
             head=self._head(),
             ref=ref,
-            trusted=tuple(self._random.sample(_TRUSTED, self._pick((0, 0, 1, 2, 4)))),
+            trusted=tuple(self._random.sample(PARTS["trusted"], self._pick((0, 0, 1, 2, 4)))),
             versions=versions,
         )
 
@@ -153,17 +101,17 @@ class _Maker:
         deny = self._rare(0.4)
         found: dict[str, Any] = {"Effect": "Deny" if deny else "Allow"}
         if deny and self._rare(0.15):
-            found["NotPrincipal"] = self._pick(_NOT_PRINCIPALS)
+            found["NotPrincipal"] = self._pick(PARTS["not_principals"])
         else:
-            found["Principal"] = "*" if deny and self._rare(0.6) else self._pick(_PRINCIPALS)
+            found["Principal"] = "*" if deny and self._rare(0.6) else self._pick(PARTS["principals"])
         if self._rare(0.08):
-            found["NotAction"] = self._pick(_NOT_ACTIONS)
+            found["NotAction"] = self._pick(PARTS["not_actions"])
         else:
-            found["Action"] = "s3:*" if deny and self._rare(0.5) else self._pick(_ACTIONS)
+            found["Action"] = "s3:*" if deny and self._rare(0.5) else self._pick(PARTS["actions"])
         if self._rare(0.08):
-            found["NotResource"] = self._pick(_NOT_RESOURCES)
+            found["NotResource"] = self._pick(PARTS["not_resources"])
         else:
-            found["Resource"] = self._pick(_RESOURCES)
+            found["Resource"] = self._pick(PARTS["resources"])
         if condition := self._condition():
             found["Condition"] = condition
         return found
@@ -282,7 +230,7 @@ class _MakerOf2026(_Maker):
     """Makes cases with the condition keys that AWS has had since 2023, and with some others beside them."""
 
     def __init__(self, random: Random) -> None:
-        super().__init__(random, {**TOPICS, **KEYS_OF_2026}, NULL_KEYS_OF_2026)
+        super().__init__(random, {**TOPICS, **KEYS_OF_2026}, "null_keys_of_2026")
 
     def _topic(self) -> str:
         topic: str = self._pick(COMMON_WITH_2026 if self._rare(0.3) else tuple(KEYS_OF_2026))

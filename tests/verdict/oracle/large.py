@@ -80,10 +80,9 @@ class _Estate:
     def _network(self) -> str:
         a, b, length = self._random.randrange(1, 250), self._random.randrange(256), self._pick((16, 24, 24, 28, 32))
         c, d = (0 if length == 16 else self._random.randrange(256)), 0
+        first = self._pick((52, 54, 203, 10))
         return (
-            f"{self._pick((52, 54, 203, 10))}.{a}.{b}.{c if length == 32 else d}/{length}"
-            if length > 16
-            else (f"{self._pick((52, 54, 203, 10))}.{a}.{c}.{d}/{length}")
+            f"{first}.{a}.{b}.{c if length == 32 else d}/{length}" if length > 16 else f"{first}.{a}.{c}.{d}/{length}"
         )
 
     def _resource(self) -> Any:

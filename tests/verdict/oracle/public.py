@@ -10,16 +10,9 @@ from tests.verdict.oracle.statements import Rule, Test
 
 _FIXED = frozenset(
     {
-        "aws:principalorgid",
-        "aws:principalaccount",
-        "aws:principalarn",
-        "aws:sourcearn",
-        "aws:sourcevpc",
-        "aws:sourcevpce",
-        *("aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
-        "aws:sourceowner",
-        "aws:sourceaccount",
-        "s3:dataaccesspointaccount",
+        *("aws:principalorgid", "aws:principalaccount", "aws:principalarn", "aws:sourcearn", "aws:sourcevpc"),
+        *("aws:sourcevpce", "aws:sourcevpcarn", "aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
+        *("aws:sourceowner", "aws:sourceaccount", "s3:dataaccesspointaccount"),
         "s3:x-amz-server-side-encryption-aws-kms-key-id",
     }
 )
