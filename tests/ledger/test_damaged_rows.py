@@ -15,7 +15,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, cast
 
-import boto3
 from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient
@@ -25,7 +24,7 @@ from auditor.ledger.base import Event, Expectation, Ledger
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.leases import Held, Work
 from tests.conformance.ledgers.base import ENTRY, KEY, MD5, NOTICE, ODD_KEYS, REF, SHA
-from tests.ledger.conftest import new_table
+from tests.ledger.conftest import dynamodb, new_table
 from tests.support.damage import damaged_inputs
 
 WORK: Final = Work(bucket="bucket", key=KEY, version_id=None, etag="etag", algorithms=("sha256",))
@@ -115,7 +114,7 @@ async def test_damaged_row_of_sqlite(tmp_path: Path) -> None:
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
         await read(ledger)
-    for number in range(damaged_inputs(60)):
+    for number in range(damaged_inputs(40)):
         path = tmp_path / "ledger.db"
         shutil.copy(whole, path)
         told = damage_row(path, chance)
@@ -134,7 +133,7 @@ async def test_damaged_bytes_of_sqlite(tmp_path: Path) -> None:
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
     data = whole.read_bytes()
-    for number in range(damaged_inputs(40)):
+    for number in range(damaged_inputs(30)):
         path, at = tmp_path / "ledger.db", chance.randrange(len(data))
         bad = chance.randbytes(chance.choice((1, 4, 40)))
         path.write_bytes(data[:at] + (bad + data[at + len(bad) :] if chance.random() < 0.9 else b""))
@@ -215,8 +214,8 @@ async def test_damaged_item_of_dynamodb(moto_url: str) -> None:
     table, chance = await new_table(moto_url), Random(3)
     async with open_ledger(f"dynamodb:{table}", endpoint_url=moto_url) as ledger:
         await filled(ledger)
-    whole = json.dumps(boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName=table)["Items"])
-    for number in range(damaged_inputs(50)):
+    whole = json.dumps(dynamodb(moto_url).scan(TableName=table)["Items"])
+    for number in range(damaged_inputs(40)):
         items = json.loads(whole)
         told = damage_item(items, chance) if number else "none"
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import pytest
 from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Expectation, Known, Notice, Version
@@ -31,40 +30,29 @@ def notice(sequencer: str, at: str = "2026-01-02", *, deleted: bool = False) -> 
     return Notice(key="key", sequencer=sequencer, deleted=deleted, at=at)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "after"),
-    [
+def test_time_proves_something_only_when_it_is_later_than_the_slack() -> None:
+    for one, other, after in (
         ("2026-01-01T00:15:00Z", "2026-01-01T00:00:00Z", False),
         ("2026-01-01T00:15:01Z", "2026-01-01T00:00:00Z", True),
         ("yesterday", "2026-01-01T00:00:00Z", False),
         ("2026-01-02", "2026-01-01T00:00:00Z", False),
-    ],
-    ids=["slack", "later", "no time", "no zone"],
-)
-def test_time_proves_something_only_when_it_is_later_than_the_slack(one: str, other: str, after: bool) -> None:
-    assert is_after(one, other) is after
+    ):
+        assert is_after(one, other) is after, one
 
 
-@pytest.mark.parametrize(
-    ("one", "latest", "older"),
-    [
-        (notice("04", "2026-01-03"), LATEST, True),
-        (notice("06", "2026-01-01"), LATEST, False),
-        (notice("", "2026-01-01"), LATEST, True),
-        (notice("", "2026-01-03"), LATEST, False),
-        (notice("06", "2026-01-01"), UNNUMBERED, True),
-        (notice("04", "2026-01-03"), UNNUMBERED, False),
-        (notice("04"), UNNUMBERED, False),
-        (notice("04"), None, False),
-    ],
-)
-def test_sequencers_decide_and_times_where_one_is_missing(one: Notice, latest: Latest | None, older: bool) -> None:
-    assert is_older(one, latest) is older
-
-
-@pytest.mark.parametrize(
-    ("one", "latest", "same"),
-    [
+def test_sequencers_decide_and_times_where_one_is_missing() -> None:
+    for sequencer, at, latest, older in (
+        ("04", "2026-01-03", LATEST, True),
+        ("06", "2026-01-01", LATEST, False),
+        ("", "2026-01-01", LATEST, True),
+        ("", "2026-01-03", LATEST, False),
+        ("06", "2026-01-01", UNNUMBERED, True),
+        ("04", "2026-01-03", UNNUMBERED, False),
+        ("04", "2026-01-02", UNNUMBERED, False),
+        ("04", "2026-01-02", None, False),
+    ):
+        assert is_older(notice(sequencer, at), latest) is older, (sequencer, at, latest)
+    for one, latest, same in (
         (notice("05"), LATEST, True),
         (notice("0500", "2026-01-03"), LATEST, True),
         (notice("06"), LATEST, False),
@@ -74,42 +62,37 @@ def test_sequencers_decide_and_times_where_one_is_missing(one: Notice, latest: L
         (notice(""), UNNUMBERED, True),
         (notice("", "2026-01-03"), UNNUMBERED, False),
         (notice("05"), None, False),
-    ],
-)
-def test_notification_is_the_same_by_its_sequencer_or_else_by_its_time(
-    one: Notice, latest: Latest | None, same: bool
-) -> None:
-    assert is_same(one, latest) is same
-
-
-@pytest.mark.parametrize(
-    ("before", "sequencer", "place", "replaced"),
-    [
+    ):
+        assert is_same(one, latest) is same, (one, latest)
+    for before, sequencer, place, replaced in (
         (NoticedVersion("05", 9), "06", 1, True),
         (NoticedVersion("05", 1), "04", 9, False),
         (NoticedVersion("", 1), "04", 2, True),
         (NoticedVersion("05", 2), "", 1, False),
         (NoticedVersion("", 1), "", 1, False),
-    ],
-)
-def test_places_decide_between_notifications_where_a_sequencer_is_missing(
-    before: NoticedVersion, sequencer: str, place: int, replaced: bool
-) -> None:
-    assert before.replaced_by(sequencer, place) is replaced
+    ):
+        assert before.replaced_by(sequencer, place) is replaced, (before, sequencer, place)
 
 
-def test_version_without_a_notification_has_its_place_among_those_with_one() -> None:
-    known = Known(digest="aa", source="auditor", recorded_at="2026-01-02", verified_at=None, bytes_read=1)
-    one = Version(version_id="v1", etag="e", size=1, digests={"sha256": known}, first_seen="2026")
-    versions = [(replace(one, version_id=f"v{number}"), place) for number, place in ((1, 1), (2, 5), (3, 5))]
-    noticed = {("v1", "e"): NoticedVersion("02", 1), ("v2", "e"): NoticedVersion("01", 9)}
-    record = KeyRows(versions=versions, noticed=noticed).record("key")
+KNOWN = Known(digest="aa", source="auditor", recorded_at="2026-01-02T00:00:00Z", verified_at=None, bytes_read=1)
+ONE = Version(version_id="v9", etag="e", size=1, digests={"sha256": KNOWN}, first_seen="2026")
+
+
+def test_versions_of_a_key_have_their_order_and_their_doubts() -> None:
+    versions = [(replace(ONE, version_id=f"v{number}"), place) for number, place in ((1, 1), (2, 5), (3, 5))]
+    noticed_ = {("v1", "e"): NoticedVersion("02", 1), ("v2", "e"): NoticedVersion("01", 9)}
+    record = KeyRows(versions=versions, noticed=noticed_).record("key")
     assert [found.version_id for found in record.versions] == ["v3", "v2", "v1"]
+    rows = KeyRows(versions=[(ONE, 1)], noticed={("v1", "f"): NoticedVersion("05", 2)})
+    assert rows.record("key").unrecorded
+    assert not replace(rows, versions=[(ONE, 3)]).record("key").unrecorded
+    assert not KeyRows().record("key").unrecorded
+    record = KeyRows(versions=[(ONE, 1), (replace(ONE, size=2), 1)]).record("key")
+    assert sorted(one.size for one in record.versions) == [1, 2]
 
 
 def test_version_of_an_old_row_was_first_seen_with_its_oldest_digest() -> None:
-    known = Known(digest="aa", source="auditor", recorded_at="2026-01-02", verified_at=None, bytes_read=1)
-    digests = {"sha256": known, "md5": replace(known, recorded_at="2026-01-01")}
+    digests = {"sha256": KNOWN, "md5": replace(KNOWN, recorded_at="2026-01-01")}
     assert Version.of("v1", "e", 1, digests).first_seen == "2026-01-01"
     assert Version.of("v1", "e", 1, digests, "2025").first_seen == "2025"
     assert Version.of("v1", "e", 1, {}).first_seen == ""
@@ -144,19 +127,16 @@ def test_mismatch_names_its_version() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("row", "listed", "found"),
-    [
+def test_row_fits_by_etag_size_and_version() -> None:
+    for row, listed, found in (
         (LedgerRow("v1", "e", 5, {"sha256": "aa"}), "v1", {"sha256": "aa"}),
         (LedgerRow("v1", "e", 5, {"sha256": "aa"}), None, {"sha256": "aa"}),
         (LedgerRow("v1", "other", 5, {"sha256": "aa"}), "v1", {}),
         (LedgerRow("v1", "e", 6, {"sha256": "aa"}), "v1", {}),
         (LedgerRow("v2", "e", 5, {"sha256": "aa"}), "v1", {}),
         (LedgerRow("v1", "e", 5, {"md5": "aa"}), "v1", {}),
-    ],
-)
-def test_row_fits_by_etag_size_and_version(row: LedgerRow, listed: str | None, found: dict[str, str]) -> None:
-    assert match([row], ObjectVersion("key", listed, "e", 5), ["sha256"]) == found
+    ):
+        assert match([row], ObjectVersion("key", listed, "e", 5), ["sha256"]) == found, row
 
 
 def test_conflict_says_what_the_ledger_holds() -> None:
@@ -175,22 +155,6 @@ def test_events_that_a_ledger_writes_itself_have_all_fields() -> None:
     expected = Expectation(key="key", algorithm="md5", digest="aa", origin="sums", imported_at="2026", size=5)
     detail = {"algorithm": "md5", "digest": "aa", "origin": "sums"}
     assert imported(expected) == Event(key="key", at="2026", what="imported", size=5, detail=detail)
-
-
-KNOWN = Known(digest="aa", source="auditor", recorded_at="2026-01-02T00:00:00Z", verified_at=None, bytes_read=1)
-ONE = Version(version_id="v9", etag="e", size=1, digests={"sha256": KNOWN}, first_seen="2026")
-
-
-def test_newest_version_without_a_digest_makes_the_key_unrecorded() -> None:
-    rows = KeyRows(versions=[(ONE, 1)], noticed={("v1", "f"): NoticedVersion("05", 2)})
-    assert rows.record("key").unrecorded
-    assert not replace(rows, versions=[(ONE, 3)]).record("key").unrecorded
-    assert not KeyRows().record("key").unrecorded
-
-
-def test_rows_that_disagree_on_the_size_of_a_version_are_both_shown() -> None:
-    record = KeyRows(versions=[(ONE, 1), (replace(ONE, size=2), 1)]).record("key")
-    assert sorted(one.size for one in record.versions) == [1, 2]
 
 
 def test_key_that_only_a_manifest_names_can_be_retired() -> None:

@@ -9,22 +9,22 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.errors import LedgerError, UsageError
 from auditor.ledger import file_of, open_ledger
-from auditor.ledger.base import Entry
-from auditor.ledger.sqlite import connection as connecting
-from auditor.ledger.sqlite.digests import look_up_query
+from auditor.ledger.leases import Lease, Work
+from auditor.ledger.sqlite.connection import connect
+from auditor.ledger.sqlite.digests import look_up, record
 from auditor.model.object import ObjectRef
+from tests.conformance.ledgers.base import ENTRY
 
 WRITER = """
 import asyncio, sys
-from auditor.ledger import file_of, open_ledger
+from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry
-from auditor.ledger.sqlite.digests import look_up_query
 
 async def main(path, name):
     async with open_ledger(f"sqlite:{path}") as ledger:
@@ -49,74 +49,31 @@ def refs(name: str, count: int) -> list[ObjectRef]:
     return [ObjectRef(f"{name}-{number}", "e", 1, "2026-01-01T00:00:00Z") for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    "uri", ["", "sqlite", "sqlite:", "sqlite: ", "dynamodb:", "redis:x", "ledger.db", "sqlite:a\0b"]
-)
-def test_uri_that_is_no_ledger_names_the_flag_and_the_forms(uri: str) -> None:
-    with pytest.raises(UsageError, match=r"--ledger .* sqlite:PATH or dynamodb:TABLE"):
-        open_ledger(uri)
-
-
-def test_home_of_nobody_is_a_sentence() -> None:
+def test_uri_that_is_no_ledger_names_the_flag_and_the_forms() -> None:
+    for uri in ("", "sqlite", "sqlite:", "sqlite: ", "dynamodb:", "redis:x", "ledger.db", "sqlite:a\0b"):
+        with pytest.raises(UsageError, match=r"--ledger .* sqlite:PATH or dynamodb:TABLE"):
+            open_ledger(uri)
     with pytest.raises(UsageError, match="that home directory does not exist"):
         file_of("~nobody-has-this-name/ledger.db")
 
 
-class Busy:
-    """A connection whose switch to WAL meets another process, so many times."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-
-    def execute(self, _: str) -> Busy:
-        self.left -= 1
-        if self.left >= 0:
-            error = sqlite3.OperationalError("database is locked")
-            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
-            raise error
-        return self
-
-    def fetchone(self) -> None:
-        """There is nothing to fetch."""
-
-
-def test_switch_to_wal_waits_for_another_process_as_long_as_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    time = Mock(now=0.0)
-    time.monotonic.side_effect = lambda: time.now
-    time.sleep.side_effect = lambda seconds: setattr(time, "now", time.now + 10)
-    monkeypatch.setattr(connecting, "time", time)
-    connecting._use_wal(Busy(4))  # type: ignore[arg-type]
-    assert time.sleep.call_count == 4
-    with pytest.raises(sqlite3.OperationalError):
-        connecting._use_wal(Busy(5))  # type: ignore[arg-type]
-
-
-def test_connection_that_cannot_be_set_up_is_closed() -> None:
-    def refuse(_: sqlite3.Connection) -> None:
-        raise OSError("refused")
-
-    connection = sqlite3.connect(":memory:")
-    with pytest.raises(OSError, match="refused"):
-        connecting._opened(":memory:", connection, refuse)
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        connection.execute("SELECT 1")
-
-
-async def test_missing_directory(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"directory of --ledger .*ledger\.db does not exist: create '.*/no'"):
-        await open_once(tmp_path / "no" / "ledger.db")
-
-
-async def test_path_of_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot be opened: check the path"):
-        await open_once(tmp_path)
-
-
-async def test_file_that_is_no_database(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database at all" * 100)
-    with pytest.raises(LedgerError, match="is not a SQLite database"):
-        await open_once(path)
+async def test_path_or_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) -> None:
+    text, other, newer = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "newer.db"
+    text.write_text("not a database at all" * 100)
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE photos (name TEXT)")
+    await open_once(newer)
+    with closing(sqlite3.connect(newer)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    for path, sentence in (
+        (tmp_path / "no" / "ledger.db", r"directory of --ledger .*ledger\.db does not exist: create '.*/no'"),
+        (tmp_path, "cannot be opened: check the path"),
+        (text, "is not a SQLite database"),
+        (other, r"of another program: name a new file, for example sqlite:.*/other-new.db"),
+        (newer, r"newer auditor \(format 2\)"),
+    ):
+        with pytest.raises(LedgerError, match=sentence):
+            await open_once(path)
 
 
 async def test_damaged_file(tmp_path: Path) -> None:
@@ -130,23 +87,6 @@ async def test_damaged_file(tmp_path: Path) -> None:
             await ledger.known("b", refs("x", 1), ["sha256"])
 
 
-async def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "other.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE photos (name TEXT)")
-    with pytest.raises(LedgerError, match=r"of another program: name a new file, for example sqlite:.*/other-new.db"):
-        await open_once(path)
-
-
-async def test_ledger_of_a_newer_auditor(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    await open_once(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match=r"newer auditor \(format 2\)"):
-        await open_once(path)
-
-
 async def test_refused_write(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     await open_once(path)
@@ -154,23 +94,7 @@ async def test_refused_write(tmp_path: Path) -> None:
         connection.execute("CREATE TRIGGER t BEFORE INSERT ON digests BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(LedgerError, match="fails: no"):
         async with open_ledger(f"sqlite:{path}") as ledger:
-            await ledger.record(
-                Entry(bucket="b", key="k", version_id=None, etag="e", size=1, digests={"sha256": "00"}, hashed_at="")
-            )
-
-
-async def test_many_refs_take_few_searches_of_the_primary_key(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    await open_once(path)
-    with closing(sqlite3.connect(path)) as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {look_up_query(2)}", [b"a", "b", b"c", "d", "e"]).fetchall()
-    assert any("SEARCH d USING PRIMARY KEY (bucket=? AND key=? AND etag=?)" in row[3] for row in plan)
-
-
-async def test_tasks_at_once_share_the_one_thread(tmp_path: Path) -> None:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        answers = await asyncio.gather(*(ledger.known("b", refs("x", 3), ["sha256"]) for _ in range(20)))
-    assert answers == [[{}, {}, {}]] * 20
+            await ledger.record(ENTRY)
 
 
 async def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -206,3 +130,61 @@ async def test_killed_in_mid_write_keeps_every_digest_that_was_recorded(tmp_path
         assert len(found) > recorded
         told = [[event.what for event in await ledger.history("b", key)] for key in found]
         assert told == [["recorded"]] * len(found), "a digest and its line are there both, or neither"
+
+
+async def test_new_file_says_that_it_is_a_ledger_and_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    async with open_ledger(f"sqlite:{path}"):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (0x53334155,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+async def test_history_is_not_changed_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    again = "INSERT OR REPLACE INTO history SELECT {}, bucket, key, line, 'x', 'x', '', '', 0, '', {} FROM history"
+    async with open_ledger(f"sqlite:{path}") as ledger:
+        await ledger.record(ENTRY)
+        before = await ledger.history("bucket", ENTRY.key)
+        for statement in ("UPDATE history SET at = 'never'", "DELETE FROM history"):
+            with (
+                closing(sqlite3.connect(path)) as connection,
+                pytest.raises(sqlite3.IntegrityError, match="the history is only added to"),
+            ):
+                connection.execute(statement)
+        for place, seal in (("place", "''"), ("99", "'x'")):
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute(again.format(place, seal))
+        assert await ledger.history("bucket", ENTRY.key) == before
+
+
+async def test_tampered_lease_or_checkpoint_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    work = Work(bucket="b", key="k", version_id=None, etag="e", algorithms=("sha256",))
+    async with open_ledger(f"sqlite:{path}") as ledger:
+        lease = await ledger.claim(work, "one", 60.0)
+        for text in ("", "{", "[1]", "null", "[" * 100_000):
+            assert isinstance(lease, Lease)
+            await ledger.release(await ledger.renew(lease, 60.0, {"bytes": 64}), done=False)
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute("UPDATE leases SET checkpoint = ?", (text,))
+            lease = await ledger.claim(work, "two", 60.0)
+            assert isinstance(lease, Lease)
+            assert lease.checkpoint == {}, text[:9]
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE leases SET until = 'soon', fence = 'x', hops = x'ff'")
+        lease = await ledger.claim(work, "other", 600.0)
+        assert isinstance(lease, Lease)
+        assert (lease.owner, lease.fence, lease.hops) == ("other", 1, 1)
+
+
+def test_1000_refs_are_few_queries_and_100_records_one_transaction(tmp_path: Path) -> None:
+    statements: list[str] = []
+    with closing(connect(str(tmp_path / "ledger.db"))) as connection:
+        connection.set_trace_callback(statements.append)
+        look_up(connection, "b", [(b"k%d" % number, "e") for number in range(1000)])
+        assert len(statements) == 3
+        statements.clear()
+        assert record(connection, [replace(ENTRY, key=f"k{number}") for number in range(100)]) == [True] * 100
+        assert [one for one in statements if one.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,10 @@ async def imported(path: Path, prefix: str = "") -> dict[tuple[str, str], Expect
     return {(key, algorithm): one for (key, algorithm, _), one in ledger.expected.items()}
 
 
-@pytest.mark.parametrize("algorithm", ["sha256", "sha1", "md5"])
-def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path, algorithm: str) -> None:
-    tool = shutil.which(f"{algorithm}sum")
+def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path) -> None:
+    tool = shutil.which("sha256sum")
     if tool is None:
-        pytest.skip(f"{algorithm}sum is not installed")
+        pytest.skip("sha256sum is not installed")
     folder = tmp_path / "restored"
     folder.mkdir()
     contents = {}
@@ -79,7 +79,7 @@ def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path, algorith
             continue
         contents[key] = f"{key} of itself".encode()
     assert len(contents) > 200
-    manifest, counts = asyncio.run(exported(ledger_with(contents, algorithm), "sha256sum", algorithm))
+    manifest, counts = asyncio.run(exported(ledger_with(contents)))
     assert counts.keys == len(contents)
     (tmp_path / "sums").write_bytes(manifest)
     checked = subprocess.run([tool, "--check", "--strict", "../sums"], cwd=folder, capture_output=True, check=False)
@@ -126,29 +126,28 @@ async def test_paths_of_a_bag_are_escaped_as_the_rfc_says() -> None:
     assert manifest.decode() == f"{empty}  data/%2541 \\\n{empty}  data/100%25%0D%0A\n"
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("relative", [False, True], ids=["whole keys", "relative"])
-async def test_round_trip_gives_equal_expectations(tmp_path: Path, form: str, relative: bool) -> None:
-    prefix = "p./" if relative else ""
-    contents = {prefix + key: key.encode() for key in generated_keys(7, 2_000) if len((prefix + key).encode()) <= 1024}
-    ledger = ledger_with(contents)
-    manifest, counts = await exported(ledger, form, prefix=prefix, relative=relative)
-    path = tmp_path / {"bagit": "manifest-sha256.txt", "csv": "digests.csv"}.get(form, "sums")
-    path.write_bytes(manifest)
-    found = await imported(path, prefix)
-    named = {key for key in contents if form != "bagit" or ".." not in key.split("/")}
-    assert found == {
-        (key, "sha256"): Expectation(
-            key=key,
-            algorithm="sha256",
-            digest=ledger.held[key].versions[0].digests["sha256"].digest,
-            origin=path.name,
-            imported_at=THEN,
-            size=len(contents[key]) if form == "csv" else None,
-        )
-        for key in named
-    }
-    assert (counts.keys, counts.unnameable) == (len(named), len(contents) - len(named))
+async def test_round_trip_gives_equal_expectations(tmp_path: Path) -> None:
+    for form, prefix in product(FORMS, ("", "p./")):
+        keys = [prefix + key for key in generated_keys(7, 600)]
+        contents = {key: key.encode() for key in keys if len(key.encode()) <= 1024}
+        ledger = ledger_with(contents)
+        manifest, counts = await exported(ledger, form, prefix=prefix, relative=bool(prefix))
+        path = tmp_path / {"bagit": "manifest-sha256.txt", "csv": "digests.csv"}.get(form, "sums")
+        path.write_bytes(manifest)
+        found = await imported(path, prefix)
+        named = {key for key in contents if form != "bagit" or ".." not in key.split("/")}
+        assert found == {
+            (key, "sha256"): Expectation(
+                key=key,
+                algorithm="sha256",
+                digest=ledger.held[key].versions[0].digests["sha256"].digest,
+                origin=path.name,
+                imported_at=THEN,
+                size=len(contents[key]) if form == "csv" else None,
+            )
+            for key in named
+        }, (form, prefix)
+        assert (counts.keys, counts.unnameable) == (len(named), len(contents) - len(named)), (form, prefix)
 
 
 async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -> None:
@@ -192,13 +191,14 @@ async def test_left_out_keys_are_counted() -> None:
     assert counts == Exported(keys=3, deleted=1, without=1, complete=True)
 
 
-async def test_stopped_export_is_not_called_complete() -> None:
+async def test_stopped_export_is_not_called_complete_and_releases_the_ledger() -> None:
     written: list[bytes] = []
+    ledger = ledger_with({"a": b"", "b": b"", "c": b""})
     counts = await export(
-        ledger_with({"a": b"", "b": b""}), Target("b"), FORMS["sha256sum"], ("sha256",), written.append,
-        go_on=lambda keys: keys < 1,
-    )  # fmt: skip
-    assert (len(written), counts.keys, counts.complete) == (1, 1, False)
+        ledger, Target("b"), FORMS["sha256sum"], ("sha256",), written.append, go_on=lambda keys: keys < 2
+    )
+    assert (len(written), counts.keys, counts.complete) == (2, 2, False)
+    assert ledger.reading == 0
 
 
 async def test_table_holds_all_evidence_of_every_version(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_table_holds_all_evidence_of_every_version(tmp_path: Path) -> None
 
 
 async def test_no_cell_of_the_table_begins_like_a_formula(tmp_path: Path) -> None:
-    keys = [start + "cmd()" for start in "=+-@\t\r\n'"] + generated_keys(11, 500)
+    keys = [start + "cmd()" for start in "=+-@\t\r\n'"] + generated_keys(11, 200)
     manifest, _ = await exported(ledger_with(dict.fromkeys(keys, b"")), "csv")
     (tmp_path / "all.csv").write_bytes(manifest)
     with (tmp_path / "all.csv").open(newline="", encoding="utf-8") as file:
@@ -235,12 +235,3 @@ def test_names_that_a_form_cannot_hold() -> None:
     assert [[nameable(key) for nameable in readers] for key in ("../up", "a/../b", "", "n\0", "..", "/x")] == [
         [True, False], [True, False], [False, False], [False, False], [True, False], [True, True],
     ]  # fmt: skip
-
-
-async def test_ledger_is_released_when_the_export_stops_in_the_middle() -> None:
-    ledger = ledger_with(dict.fromkeys("abc", b""))
-    counts = await export(
-        ledger, Target("b"), FORMS["sha256sum"], ("sha256",), lambda _: None, go_on=lambda keys: keys < 2
-    )
-    assert (counts.keys, counts.complete) == (2, False)
-    assert ledger.reading == 0
