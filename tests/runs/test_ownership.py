@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
 from typing import Any, cast
 
 import pytest
 
-from auditor.aws.connection import Connection
-from auditor.aws.session import make_client
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
@@ -18,7 +16,6 @@ from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
@@ -31,18 +28,6 @@ from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 PART = 5
 KEYS = [judgement.evidence.ref.key for judgement in judgements()]
 FOLDER = run_path("audited", RUN)
-
-
-@pytest.fixture
-def results(moto_url: str) -> Iterator[str]:
-    """The server of an empty bucket "results"."""
-    client = make_client("s3", Connection(bucket="results", endpoint_url=moto_url), endpoint_url=moto_url)
-    client.create_bucket(Bucket="results")
-    yield moto_url
-    for item in client.list_objects_v2(Bucket="results").get("Contents", ()):
-        client.delete_object(Bucket="results", Key=item["Key"])
-    client.delete_bucket(Bucket="results")
-    client.close()
 
 
 class Process:
@@ -65,23 +50,27 @@ class Process:
         self.folder.close()
 
 
-Start = Callable[[], Process]
+class Start:
+    """Starts processes that write one run in a bucket; each goes on from the checkpoint that it finds."""
+
+    def __init__(self) -> None:
+        self._objects = MemoryObjects()
+        self._processes: list[Process] = []
+
+    def __call__(self) -> Process:
+        self._processes.append(Process(S3Store(self._objects, "results", "runs")))
+        return self._processes[-1]
+
+    def close(self) -> None:
+        for process in self._processes:  # also the ones that the test killed
+            process.folder._discard()
+            process.store.close()
 
 
 @pytest.fixture
-def start(results: str) -> Iterator[Start]:
-    processes: list[Process] = []
-
-    def begin() -> Process:
-        store = open_store("s3://results/runs", endpoint_url=results)
-        assert isinstance(store, S3Store)
-        processes.append(Process(store))
-        return processes[-1]
-
-    yield begin
-    for process in processes:  # also the ones that the test killed
-        process.folder._discard()
-        process.store.close()
+def start() -> Iterator[Start]:
+    with closing(Start()) as made:
+        yield made
 
 
 def check(store: S3Store) -> None:
@@ -122,41 +111,20 @@ def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(s
 def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> None:
     """Both have read the checkpoint when the first of them writes it."""
     begun(start)
-    processes, claimed, errors = [start(), start()], list[Process](), list[BaseException]()
-    barrier = threading.Barrier(2)
-    for process in processes:
-        process.store.get_tagged = meeting(process.store.get_tagged, barrier)  # type: ignore[method-assign,assignment]
+    one, two = start(), start()
+    read = one.store.get_tagged
 
-    def claim(process: Process) -> None:
-        try:
-            process.folder.prepare()
-            claimed.append(process)
-        except RunTaken as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=claim, args=(process,)) for process in processes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(errors) == 1
-    (winner,) = claimed
-    winner.write(len(KEYS))
-    winner.end()
-    check(winner.store)
-
-
-def meeting(read: Callable[[str], Any], barrier: threading.Barrier) -> Callable[[str], Any]:
-    """Hold the first answer back until the other process has its own."""
-    first = iter([True])
-
-    def answer(path: str) -> Any:
+    def overtaken(path: str) -> Any:
         found = read(path)
-        if next(first, False):
-            barrier.wait(600)
+        two.folder.prepare()
         return found
 
-    return answer
+    one.store.get_tagged = overtaken  # type: ignore[method-assign]
+    with pytest.raises(RunTaken):
+        one.folder.prepare()
+    two.write(len(KEYS))
+    two.end()
+    check(two.store)
 
 
 def test_a_late_claim_takes_the_run_and_the_writer_before_stops_at_its_next_checkpoint(start: Start) -> None:
@@ -206,57 +174,45 @@ def test_a_late_claim_leaves_a_run_alone_that_was_handed_over_since(start: Start
     check(third.store)
 
 
-def test_a_writer_that_was_killed_is_replaced_at_once(start: Start) -> None:
-    begun(start)
-    killed = start()
-    killed.folder.prepare()
-    killed.write(17)
-    second = start()
-    second.folder.prepare()
-    second.write(len(KEYS))
-    second.end()
-    check(second.store)
-
-
-def test_killed_again_and_again_before_the_first_part(start: Start) -> None:
+@pytest.mark.parametrize("objects", [0, 17])
+def test_a_writer_that_was_killed_is_replaced_at_once(start: Start, objects: int) -> None:
     for _ in range(3):
-        process = start()
-        process.folder.prepare()
+        killed = start()
+        killed.folder.prepare()
+        if objects:
+            killed.write(objects)
     last = start()
     assert last.state is not None
-    assert not last.state.begun
+    assert last.state.begun is bool(objects)
     last.folder.prepare()
     last.write(len(KEYS))
     last.end()
     check(last.store)
 
 
-@pytest.mark.parametrize("sees", ["its part", "its checkpoint"])
-@pytest.mark.parametrize("when", ["before the successor writes", "after it wrote a part", "after it ended"])
-def test_a_late_writer_spoils_nothing(start: Start, sees: str, when: str) -> None:
-    begun(start)
-    sleeper = start()
-    sleeper.folder.prepare()
-    if sees == "its part":  # it has lines, which save() is about to put in place
-        for judgement in judgements()[10:14]:
-            put(sleeper.folder, sleeper.tally, judgement)
-    successor = start()
-    successor.folder.prepare()
-    if when != "before the successor writes":
-        successor.write(18)
-    if when == "after it ended":
-        successor.write(len(KEYS))
-        successor.end()
-    with pytest.raises(RunTaken):
-        sleeper.folder.save()
-    with pytest.raises(RunTaken):
-        sleeper.folder.finish(sample_summary(), "<p>late", ROLLED_UP)
-    sleeper.folder.close()
-    if when != "after it ended":
-        successor.write(len(KEYS))
-        successor.end()
-    check(successor.store)
-    assert successor.store.get(f"{FOLDER}/report.html") == b"<p>"
+def test_a_late_writer_spoils_nothing() -> None:
+    for lines, until in product((0, 4), (10, 18, len(KEYS))):  # its lines that are in no part; what the successor wrote
+        with closing(Start()) as start:
+            begun(start)
+            sleeper = start()
+            sleeper.folder.prepare()
+            for judgement in judgements()[10 : 10 + lines]:
+                put(sleeper.folder, sleeper.tally, judgement)
+            successor = start()
+            successor.folder.prepare()
+            successor.write(until)
+            if until == len(KEYS):
+                successor.end()
+            with pytest.raises(RunTaken):
+                sleeper.folder.save()
+            with pytest.raises(RunTaken):
+                sleeper.folder.finish(sample_summary(), "<p>late", ROLLED_UP)
+            sleeper.folder.close()
+            if until != len(KEYS):
+                successor.write(len(KEYS))
+                successor.end()
+            check(successor.store)
+            assert successor.store.get(f"{FOLDER}/report.html") == b"<p>"
 
 
 def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: Start) -> None:
@@ -277,18 +233,6 @@ def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: S
     second.write(len(KEYS))
     second.end()
     check(second.store)
-
-
-def test_the_next_hop_skips_no_part(start: Start) -> None:
-    begun(start)
-    following = start()
-    following.folder.prepare()
-    following.write(len(KEYS))
-    following.end()
-    state = load_checkpoint(following.store, "audited", RUN)
-    assert state is not None
-    assert state.skipped_parts == ()
-    check(following.store)
 
 
 def lost_once(store: S3Store, method: str) -> None:
@@ -323,16 +267,17 @@ def test_a_checkpoint_that_somebody_removed_ends_the_run(start: Start) -> None:
 
 
 def test_the_checkpoint_names_its_writer_until_the_run_is_saved(start: Start) -> None:
+    begun(start, PART)
     process = start()
     process.folder.prepare()
-    names = [load_checkpoint(process.store, "audited", RUN)]
-    process.write(PART)
-    names.append(load_checkpoint(process.store, "audited", RUN))
-    assert len({state.writer for state in names if state is not None and state.writer}) == 1
+    states = [load_checkpoint(process.store, "audited", RUN)]
+    process.write(2 * PART)
+    states.append(load_checkpoint(process.store, "audited", RUN))
+    assert len({state.writer for state in states if state is not None and state.writer}) == 1
     process.folder.save()
     saved = load_checkpoint(process.store, "audited", RUN)
     assert saved is not None
-    assert saved.writer is None
+    assert (saved.writer, saved.skipped_parts) == (None, ())
 
 
 def test_a_bucket_without_conditional_writes_still_tells_two_apart(start: Start) -> None:
@@ -349,40 +294,24 @@ def test_a_bucket_without_conditional_writes_still_tells_two_apart(start: Start)
     check(one.store)
 
 
-def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
-    process = start()
-    process.folder.prepare()
-    process.write(len(KEYS))
-    process.end()
-    names = [path.removeprefix(f"{FOLDER}/") for path in process.store.list(f"{FOLDER}/")]
-    files = ["parts.json", "report.html", "rollups.json", "state.json", "summary.json"]
-    assert [name for name in names if "/" not in name] == files
-    assert [name for name in names if name.startswith("objects/")] == [
-        f"objects/part-00000-{number:05}.jsonl.gz" for number in range(5)
-    ]
-
-
 def test_a_store_that_neither_locks_nor_writes_on_conditions_is_no_place_for_a_run() -> None:
     with pytest.raises(TypeError, match="has neither locks nor conditional writes"):
         writer_of(cast(Store, object()), "audited", RUN, "00000")
 
 
-@pytest.mark.parametrize("conflicts", [1, 4, 5, 6])
-def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way(conflicts: int) -> None:
+def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> None:
     """S3 refuses a conditional write with 409 during another write of the object, although the condition holds."""
-    left = [conflicts]
-
-    def refuses(number: int, key: str) -> bool:
-        left[0] -= 1
-        return left[0] >= 0
-
-    objects = MemoryObjects(refuses, "ConditionalRequestConflict", 409)
-    process = Process(S3Store(objects, "results", "runs"))
-    if conflicts < 5:
-        process.folder.prepare()
-        assert load_checkpoint(process.store, "audited", RUN) is not None
-        assert len(objects.written) == conflicts + 1
-    else:
-        with pytest.raises(RunTaken):
+    for conflicts in (1, 4, 5, 6):
+        objects = MemoryObjects(
+            lambda number, _, most=conflicts: number <= most,  # type: ignore[misc]
+            "ConditionalRequestConflict",
+            409,
+        )
+        process = Process(S3Store(objects, "results", "runs"))
+        if conflicts < 5:
             process.folder.prepare()
-        assert len(objects.written) == 5
+            assert load_checkpoint(process.store, "audited", RUN) is not None
+        else:
+            with pytest.raises(RunTaken):
+                process.folder.prepare()
+        assert len(objects.written) == min(conflicts + 1, 5)

@@ -119,7 +119,7 @@ def test_a_process_that_did_not_live_to_seal(tmp_path: Path) -> None:
     check_seal(tmp_path)
 
 
-@pytest.mark.parametrize("step", range(1, 24, 2))
+@pytest.mark.parametrize("step", [3, 12, 21])
 def test_a_killed_process(tmp_path: Path, step: int) -> None:
     subprocess.run([sys.executable, "-m", "tests.support.killed_run", str(tmp_path), str(step)], cwd=ROOT, check=False)
     with opened(LocalStore(tmp_path)) as folder:
@@ -159,19 +159,13 @@ def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> Non
         assert seal_of(tmp_path).previous == Link(previous, digest)
 
 
-@pytest.mark.parametrize(
-    "key", ["k", 'a"b', "\\", "\u202e", "\U0001f600", "\x00\n", None, *ODD_KEYS.values()], ids=ascii
-)
-def test_the_key_of_a_line(key: str | None) -> None:
-    line = encode_line({"key": key, "version_id": None})
-    assert key_of(line) == key
-    assert key_of(encode_line({"fingerprint": "f", "key": key})) == key
-
-
-@pytest.mark.parametrize("line", [b'{"key":"', b'{"key":"\xff"}', b'{"key":"\\x"}', b'{"key":7}', b"[]"])
-def test_a_line_without_a_key(line: bytes) -> None:
-    with pytest.raises(JsonError):
-        key_of(line)
+def test_the_key_of_a_line() -> None:
+    for key in ("k", 'a"b', "\\", "\u202e", "\U0001f600", "\x00\n", None, *ODD_KEYS.values()):
+        assert key_of(encode_line({"key": key, "version_id": None})) == key
+        assert key_of(encode_line({"fingerprint": "f", "key": key})) == key
+    for line in (b'{"key":"', b'{"key":"\xff"}', b'{"key":"\\x"}', b'{"key":7}', b"[]"):
+        with pytest.raises(JsonError):
+            key_of(line)
 
 
 def test_there_and_back() -> None:
@@ -181,9 +175,6 @@ def test_there_and_back() -> None:
         Seal(run=RUN, parts=(part, part), files={"bucket.json": "b"}, previous=Link(EARLIER, None)),
     ):
         assert Seal.from_json(seal.to_json()) == seal
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"format": 2}', b'{"v": 1}', b'{"format": 1, "run": "r"}'])
-def test_other_files_are_refused(data: bytes) -> None:
-    with pytest.raises(JsonError):
-        Seal.from_json(data)
+    for data in (b"", b"[]", b'{"format": 2}', b'{"v": 1}', b'{"format": 1, "run": "r"}'):
+        with pytest.raises(JsonError):
+            Seal.from_json(data)
