@@ -114,7 +114,7 @@ async def test_damaged_row_of_sqlite(tmp_path: Path) -> None:
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
         await read(ledger)
-    for number in range(damaged_inputs(40)):
+    for number in range(damaged_inputs(60)):
         path = tmp_path / "ledger.db"
         shutil.copy(whole, path)
         told = damage_row(path, chance)
@@ -133,7 +133,7 @@ async def test_damaged_bytes_of_sqlite(tmp_path: Path) -> None:
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
     data = whole.read_bytes()
-    for number in range(damaged_inputs(30)):
+    for number in range(damaged_inputs(40)):
         path, at = tmp_path / "ledger.db", chance.randrange(len(data))
         bad = chance.randbytes(chance.choice((1, 4, 40)))
         path.write_bytes(data[:at] + (bad + data[at + len(bad) :] if chance.random() < 0.9 else b""))
@@ -215,7 +215,7 @@ async def test_damaged_item_of_dynamodb(moto_url: str) -> None:
     async with open_ledger(f"dynamodb:{table}", endpoint_url=moto_url) as ledger:
         await filled(ledger)
     whole = json.dumps(dynamodb(moto_url).scan(TableName=table)["Items"])
-    for number in range(damaged_inputs(40)):
+    for number in range(damaged_inputs(50)):
         items = json.loads(whole)
         told = damage_item(items, chance) if number else "none"
         try:

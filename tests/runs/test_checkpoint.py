@@ -40,20 +40,16 @@ WRITTEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "more"),
-    [
+def test_it_is_one_line_of_json_and_reads_back() -> None:
+    for checkpoint, more in (
         (PLAIN, {}),
         (replace(PLAIN, skipped_parts=(0, 2)), {"void": [0, 2]}),
         (replace(PLAIN, writer="a process"), {"writer": "a process"}),
-    ],
-    ids=["in a directory", "with skipped parts", "with a writer"],
-)
-def test_it_is_one_line_of_json_and_reads_back(checkpoint: Checkpoint, more: dict[str, Any]) -> None:
-    data = checkpoint.to_json()
-    assert data.endswith(b"}\n")
-    assert json.loads(data) == WRITTEN | more
-    assert parsed(data, "state.json", Checkpoint, RUN) == checkpoint
+    ):
+        data = checkpoint.to_json()
+        assert data.endswith(b"}\n")
+        assert json.loads(data) == WRITTEN | more
+        assert parsed(data, "state.json", Checkpoint, RUN) == checkpoint
 
 
 def test_a_run_has_begun_once_a_part_has_lines() -> None:
@@ -62,22 +58,32 @@ def test_a_run_has_begun_once_a_part_has_lines() -> None:
     assert replace(PLAIN, next_part=3, skipped_parts=(0, 1)).begun
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_damage_is_named_with_the_file_and_the_member() -> None:
+    target = WRITTEN["target"]
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"format": 2}, "format is not 1, the only format known"),
         ({"format": True}, "format is not 1, the only format known"),
         ({"more": 1}, "it has other members"),
         ({"void": [3]}, "void has a part out of order"),
         ({"void": [0, 4]}, "void has a part out of order"),
-        ({"target": WRITTEN["target"] | {"more": 1}}, "target has other members"),
+        ({"void": [-1]}, "void"),
+        ({"target": target | {"more": 1}}, "target has other members"),
+        ({"target": {"bucket": "audited"}}, "target"),
+        ({"target": target | {"start_after": [1]}}, "target"),
+        ({"target": {}}, ""),
         ({"run": "20260102T030405Z-ffffff"}, "it is another run's"),
         ({"next_part": "3"}, "next_part"),
-    ],
-)
-def test_damage_is_named_with_the_file_and_the_member(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \({words}.*\): start a new run$"):
-        parsed(json.dumps(WRITTEN | change).encode(), "s3://out/state.json", Checkpoint, RUN)
+        ({"next_part": 10**30}, "it has a number that is too large"),
+        ({"next_part": -1}, "next_part"),
+        ({"start_after": 3}, "start_after"),
+        ({"hop": -1}, "hop"),
+    ]
+    damaged = [(json.dumps(WRITTEN | change), words) for change, words in changes]
+    nested = '{"a":' * 450 + "1" + "}" * 450
+    damaged += [(text, "") for text in ("", "[]", "[" * 100_000, json.dumps(WRITTEN)[:-1] + f', "target": {nested}}}')]
+    for text, words in damaged:
+        with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \({words}.*\): start a new run$"):
+            parsed(text.encode(), "s3://out/state.json", Checkpoint, RUN)
 
 
 def test_a_checkpoint_of_a_development_version() -> None:

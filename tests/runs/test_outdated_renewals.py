@@ -11,7 +11,6 @@ import pytest
 from auditor.config.layers import Layer, resolve
 from auditor.errors import OutputError
 from auditor.model.target import Target
-from auditor.runs import outdated_renewals
 from auditor.runs.latest import update_latest_json
 from auditor.runs.outdated_renewals import SPARED, delete_outdated
 from auditor.runs.paths import bucket_path, new_run_id
@@ -47,6 +46,8 @@ def left(store: LocalStore) -> list[str]:
 def test_what_every_targets_last_run_began_after_is_deleted(store: LocalStore) -> None:
     spared = NOON - SPARED
     write(store, spared - HOUR, spared - timedelta(seconds=1), spared, NOON - HOUR, NOON + HOUR)
+    for name in ("notes.txt", "20270101T000000Z-aaaaaa.csv", "mine.jsonl.gz"):  # no other file is deleted
+        store.put(f"{bucket_path(BUCKET)}/renewals/{name}", b"")
     assert delete_outdated(store, BUCKET) == 0  # no run is complete
     complete(store, "whole", NOON)
     complete(store, "prefix", NOON - timedelta(days=30))
@@ -55,22 +56,7 @@ def test_what_every_targets_last_run_began_after_is_deleted(store: LocalStore) -
     assert delete_outdated(store, BUCKET) == 2
     assert left(store) == ["2027-03-08T12:00:00Z", "2027-03-09T11:00:00Z", "2027-03-09T13:00:00Z"]
     assert delete_outdated(store, BUCKET) == 0
-
-
-def test_one_run_deletes_so_many_and_the_next_run_the_rest(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outdated_renewals, "MOST", 2)
-    old = NOON - timedelta(days=9)
-    write(store, *(old + number * HOUR for number in range(3)))
-    complete(store, "whole", NOON)
-    assert [delete_outdated(store, BUCKET) for _ in range(3)] == [2, 1, 0]
-
-
-def test_no_other_file_is_deleted(store: LocalStore) -> None:
-    complete(store, "whole", NOON)
-    for name in ("notes.txt", "20270101T000000Z-aaaaaa.csv", "mine.jsonl.gz"):
-        store.put(f"{bucket_path(BUCKET)}/renewals/{name}", b"")
-    assert delete_outdated(store, BUCKET) == 0
-    assert len(store.list(f"{bucket_path(BUCKET)}/renewals/")) == 3
+    assert len(store.list(f"{bucket_path(BUCKET)}/renewals/")) == 3 + 3
 
 
 def test_failure_fails_no_run_and_is_said(

@@ -23,24 +23,20 @@ def written(out: Path, data: bytes) -> LocalStore:
     return LocalStore(out)
 
 
-@pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"{}", mtime=0)[:-6]], ids=["other", "cut"])
-def test_a_damaged_file_is_named(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(OutputError, match=f"renewals/{NAME} is damaged"):
-        read_renewals(written(tmp_path, data), "audited", "")
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "NaN", "[" * 1000, '"', '{"object":9e999}'])
-def test_a_file_with_a_damaged_line_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(OutputError, match=f"renewals/{NAME} is damaged"):
-        read_renewals(written(tmp_path, gzip.compress(text.encode())), "audited", "")
+def test_a_damaged_file_or_line_is_named(tmp_path: Path) -> None:
+    texts = ("[]", "{}", "NaN", "[" * 1000, '"', '{"object":9e999}')
+    damaged = [b"no gzip", gzip.compress(b"{}", mtime=0)[:-6], *(gzip.compress(text.encode()) for text in texts)]
+    for number, data in enumerate(damaged):
+        with pytest.raises(OutputError, match=f"renewals/{NAME} is damaged"):
+            read_renewals(written(tmp_path / str(number), data), "audited", "")
 
 
 def test_a_small_file_of_very_many_lines_takes_no_memory(tmp_path: Path) -> None:
-    store = written(tmp_path, gzip.compress(b"\n" * 4_000_000))
+    store = written(tmp_path, gzip.compress(b"\n" * 1_000_000))
     tracemalloc.start()
     try:
         with pytest.raises(OutputError, match="is damaged"):
             read_renewals(store, "audited", "")
-        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+        assert tracemalloc.get_traced_memory()[1] < 800_000
     finally:
         tracemalloc.stop()

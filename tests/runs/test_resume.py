@@ -27,24 +27,22 @@ async def begun(stub: StubServer, out: Path, **settings: Any) -> str:
     return run
 
 
-async def test_other_rules(stub: StubServer, tmp_path: Path) -> None:
-    run = await begun(stub, tmp_path, only=("E01",))
-    with pytest.raises(UsageError, match="other rules"):
-        await audit(stub, tmp_path, resume=run)
-
-
-async def test_ledger_where_there_was_none(stub: StubServer, tmp_path: Path) -> None:
-    run = await begun(stub, tmp_path)
+async def test_other_rules_ledger_or_algorithms(stub: StubServer, tmp_path: Path) -> None:
     async with open_ledger("sqlite::memory:") as ledger:
-        with pytest.raises(UsageError, match="without a ledger"):
-            await audit(stub, tmp_path, ledger=ledger, resume=run)
-
-
-async def test_other_algorithms(stub: StubServer, tmp_path: Path) -> None:
-    async with open_ledger("sqlite::memory:") as ledger:
-        run = await begun(stub, tmp_path, ledger=ledger)
-        with pytest.raises(UsageError, match=r"began with other rules, .* or algorithms"):
-            await audit(stub, tmp_path, ledger=ledger, algorithms=("md5",), resume=run)
+        for number, (before, after, words) in enumerate(
+            (
+                ({"only": ("E01",)}, {}, "other rules"),
+                ({}, {"ledger": ledger}, "without a ledger"),
+                (
+                    {"ledger": ledger},
+                    {"ledger": ledger, "algorithms": ("md5",)},
+                    r"began with other rules, .* or algor",
+                ),
+            )
+        ):
+            run = await begun(stub, tmp_path / str(number), **before)  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match=words):
+                await audit(stub, tmp_path / str(number), resume=run, **after)  # type: ignore[arg-type]
 
 
 async def test_tally_that_somebody_changed(stub: StubServer, tmp_path: Path) -> None:

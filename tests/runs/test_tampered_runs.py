@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from auditor.errors import OutputError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
+from auditor.runs.parts import KINDS
 from auditor.runs.reading import RunReader
 from auditor.runs.run import open_run
-from auditor.runs.stores.base import members_of
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put_all
@@ -43,82 +40,32 @@ def resume(store: LocalStore) -> None:
         folder.prepare()
 
 
-def test_untouched_run_goes_on(store: LocalStore) -> None:
-    resume(store)
+def test_part_that_is_gone_ends_the_run(store: LocalStore, tmp_path: Path) -> None:
+    resume(store)  # as it was
+    for number, kinds in ((0, KINDS), (2, KINDS), (1, ("objects",))):
+        names = [f"part-00000-0000{number}.jsonl.gz" for _ in kinds]
+        files = [tmp_path / FOLDER / kind / name for kind, name in zip(kinds, names, strict=True)]
+        whole = {file: file.read_bytes() for file in files if file.exists()}
+        for file in whole:
+            file.unlink()
+        with pytest.raises(OutputError, match=f"{names[0]} is gone.*start a new run"):
+            resume(store)
+        for file, data in whole.items():
+            file.write_bytes(data)
 
 
-@pytest.mark.parametrize("number", [0, 2])
-def test_part_that_is_gone_ends_the_run(store: LocalStore, number: int) -> None:
-    for kind in ("objects", "findings", "undecided"):
-        store.delete(f"{FOLDER}/{kind}/part-00000-0000{number}.jsonl.gz")
-    with pytest.raises(OutputError, match=f"part-00000-0000{number}.jsonl.gz is gone.*start a new run"):
-        resume(store)
-
-
-def test_objects_of_a_part_are_missed_though_its_findings_are_there(store: LocalStore) -> None:
-    store.delete(f"{FOLDER}/objects/part-00000-00001.jsonl.gz")
-    with pytest.raises(OutputError, match="is gone"):
-        resume(store)
-
-
-def nested(depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for _ in range(depth):
-        found = {"a": found}
-    return found
-
-
-CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "more parts than there are": lambda state: state.update(next_part=10**30),
-    "a negative number of parts": lambda state: state.update(next_part=-1),
-    "a key that is a number": lambda state: state.update(start_after=3),
-    "a target without a key range": lambda state: state["target"].pop("start_after"),
-    "a target that begins at a list": lambda state: state["target"].update(start_after=[1]),
-    "a target nested beyond measure": lambda state: state.update(target=nested(450)),
-    "a negative hop": lambda state: state.update(hop=-1),
-    "a skipped part with a negative number": lambda state: state.update(void=[-1]),
-    "a skipped part that is not behind": lambda state: state.update(void=[state["next_part"]]),
-    "a field of its own": lambda state: state.update(more=1),
-}
-
-
-@pytest.mark.parametrize("what", CHANGES)
-def test_checkpoint_with(store: LocalStore, what: str) -> None:
-    state = json.loads(store.get(f"{FOLDER}/state.json") or b"")
-    CHANGES[what](state)
-    store.put(f"{FOLDER}/state.json", json.dumps(state).encode())
-    with pytest.raises(OutputError, match="start a new run"):
-        resume(store)
-
-
-def test_checkpoint_nested_beyond_measure(store: LocalStore) -> None:
-    store.put(f"{FOLDER}/state.json", b"[" * 100_000)
-    with pytest.raises(OutputError, match="is damaged"):
-        resume(store)
-    with pytest.raises(OutputError, match="is not JSON"):
-        members_of(b"[" * 100_000, "summary.json")
-
-
-@pytest.mark.parametrize("line", [b"[1]", b'"text"', b"7", b"[" * 100_000])
-def test_line_that_is_no_object_is_damage(store: LocalStore, line: bytes) -> None:
-    store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
-    with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
-        list(RunReader(store, "audited", RUN).findings())
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda line: line.replace(b'"version_id":null,', b""),
-        lambda line: line.replace(b'"key":"k001"', b'"key":7'),
-        lambda line: line.replace(b'"key":"k001"', b'"key":"\xff"'),
-    ],
-    ids=["no version ID", "a key that is a number", "a key that is not UTF-8"],
-)
-def test_result_of_an_object_without_a_name_is_damage(store: LocalStore, change: Callable[[bytes], bytes]) -> None:
+def test_line_that_is_no_object_or_names_none_is_damage(store: LocalStore) -> None:
+    for line in (b"[1]", b'"text"', b"7", b"[" * 100_000):
+        store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
+        with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
+            list(RunReader(store, "audited", RUN).findings())
     path = f"{FOLDER}/objects/part-00000-00000.jsonl.gz"
-    lines = gzip.decompress(store.get(path) or b"").splitlines(keepends=True)
-    whole = lines[1]
-    store.put(path, gzip.compress(b"".join([whole, change(whole)])))
-    with pytest.raises(OutputError, match="is damaged"):
-        list(open_run(Path(store.uri(FOLDER))).results())
+    whole = gzip.decompress(store.get(path) or b"").splitlines(keepends=True)[1]
+    for old, new in (
+        (b'"version_id":null,', b""),
+        (b'"key":"k001"', b'"key":7'),
+        (b'"key":"k001"', b'"key":"\xff"'),
+    ):
+        store.put(path, gzip.compress(b"".join([whole, whole.replace(old, new)])))
+        with pytest.raises(OutputError, match="is damaged"):
+            list(open_run(Path(store.uri(FOLDER))).results())

@@ -30,20 +30,15 @@ def folder(root: Path, range_id: str = "00000", run: str = RUN) -> RunFolder:
 
 
 def test_second_writer_is_refused_until_the_first_closes(tmp_path: Path) -> None:
-    with folder(tmp_path) as first:
+    with folder(tmp_path, "00001") as first, folder(tmp_path, "00002") as other_range:
         first.prepare()
-        with folder(tmp_path) as second, pytest.raises(OutputError, match="another process"):
-            second.prepare()
-    with folder(tmp_path) as third:
-        third.prepare()
-
-
-def test_other_ranges_and_other_runs_are_free(tmp_path: Path) -> None:
-    with folder(tmp_path, "00001") as first, folder(tmp_path, "00002") as second:
-        first.prepare()
-        second.prepare()
-        with folder(tmp_path, run=RUN.replace("0a1b2c", "ffffff")) as another:
+        other_range.prepare()
+        with folder(tmp_path, "00001", RUN.replace("0a1b2c", "ffffff")) as another:
             another.prepare()
+        with folder(tmp_path, "00001") as second, pytest.raises(OutputError, match="another process"):
+            second.prepare()
+    with folder(tmp_path, "00001") as third:
+        third.prepare()
 
 
 def test_killed_writer_holds_nothing(tmp_path: Path) -> None:
