@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,9 @@ from auditor.audit.run import Audit
 from auditor.config.settings import Settings
 from auditor.errors import RunError, RunStopped, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.claims import AFTER_DEADLINE, BETWEEN_KEEPS
 from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.handover import MOST_FRUITLESS
 from auditor.lambdas.one_range import active_ranges
-from auditor.lambdas.range_leases import RangeLeases
-from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, is_alone, seconds_alone
 from auditor.model.target import Target
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
@@ -29,7 +27,6 @@ from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.schemas import valid
-from tests.support.servers.clients import client
 from tests.support.servers.stub import StubServer
 
 OBJECTS = 90
@@ -129,28 +126,6 @@ async def test_the_steps_add_up_to_what_one_function_finds(
     assert (running["runs"][""]["run"], running["runs"][""]["ended"]) == (divided["run"], True)
 
 
-async def test_the_ranges_read_the_policies_of_kms_keys_that_one_function_reads(
-    filled: StubServer, moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", moto_url)
-    statement = {"Effect": "Allow", "Principal": {"AWS": "444455556666"}, "Action": "kms:*", "Resource": "*"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    arn = client("kms", moto_url).create_key(Policy=policy)["KeyMetadata"]["Arn"]
-    for key in ("003", "083"):  # of two ranges
-        filled.put("audited", key, b"x", acl="authenticated-read", sse="aws:kms", kms_key=arn)
-    settings = {"AUDITOR_KEY_POLICIES": "true"}
-    divided = await whole(AuditFunction(environ_of(filled, tmp_path / "divided", **settings)), Account())
-    alone = AuditFunction(environ_of(filled, tmp_path / "alone", **settings))
-    (single,) = (await alone.handle({}, Account().around()))["runs"]
-    assert divided["verdicts"] == single["verdicts"]
-    for name, summary in (("divided", divided), ("alone", single)):
-        with open_store(str(tmp_path / name)) as store:
-            file = RunReader(store, "audited", summary["run"]).bucket
-        assert file is not None
-        assert file.facts.key_policies == {arn: policy}
-    assert [*lines(tmp_path / "divided", divided["run"])] == [*lines(tmp_path / "alone", single["run"])]
-
-
 async def test_a_range_goes_on_over_invocations_and_only_its_last_one_says_complete(
     service: AuditFunction, filled: StubServer
 ) -> None:
@@ -244,31 +219,6 @@ async def test_a_long_sum_takes_several_invocations_and_ends_once(filled: StubSe
     assert running["holder"] is None
 
 
-async def test_a_claim_ends_by_the_time_that_is_left_and_not_by_that_of_the_begin(
-    service: AuditFunction, tmp_path: Path
-) -> None:
-    late, plan = Account(seconds=900.0, elapsed=600.0), await planned(service)
-    running, began = tmp_path / "divided" / "bucket=audited" / "running.json", time.time()
-    running.unlink()
-    event = {"action": "plan", "event": {**plan["event"], "hop": 1}}
-    plan = dict(json.loads(json.dumps(await service.handle(event, late.around()))))
-    for action in ("plan", *plan["ranges"]):
-        if action != "plan":
-            await ranged(service, plan, action, late)
-        left = json.loads(running.read_text())["holder"]["until"] - began
-        assert left < 900.0 - 600.0 + AFTER_DEADLINE + BETWEEN_KEEPS + 100.0, action
-
-
-async def test_a_start_that_took_the_bucket_stops_the_ranges_of_an_earlier_one(service: AuditFunction) -> None:
-    plan = await planned(service)
-    newer = await planned(service, run=plan["event"]["run"])
-    account = Account()
-    with pytest.raises(RunTaken, match="has the bucket"):
-        await service.handle(step(plan, "range", range="00001", at_once=2), account.around())
-    assert account.messages == []
-    assert (await ranged(service, newer, "00001", account))[-1]["complete"]
-
-
 async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_range(
     service: AuditFunction, tmp_path: Path
 ) -> None:
@@ -290,42 +240,31 @@ async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_ran
 
 
 async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
-    service: AuditFunction, filled: StubServer, tmp_path: Path
+    service: AuditFunction, filled: StubServer
 ) -> None:
     plan, account = await planned(service, max_rate=300), Account()
-    with open_store(str(tmp_path / "divided")) as store:
-        leases = RangeLeases(store, "audited", plan["event"]["run"])
-        at_work = leases.take("00001", "first", at_once=2, seconds=900.0)
-        before = len(filled.calls)
-        redriven = step(plan, "range", range="00001", at_once=2, attempt="first, redrive 1")
-        valid("audit-event", redriven)
-        with pytest.raises(RunTaken, match="may be working on range 00001"):
-            await service.handle(redriven, account.around())
-        assert len(filled.calls) == before
-        assert account.messages == []
-        leases.give_back(at_work)
-        assert (await service.handle(redriven, account.around()))["complete"]
-        for range_id in plan["ranges"]:
-            await ranged(service, plan, range_id, account)
-        killed = leases.take("00001", "first", at_once=2, seconds=900.0)
-        assert (await service.handle(step(plan, "summarize"), account.around()))["complete"]
-        assert leases.take("00001", "second", at_once=1, seconds=900.0) != killed, "a complete run has no leases"
+    loop, came, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
+    def hold(operation: str, key: str, nth: int) -> None:
+        loop.call_soon_threadsafe(came.set)
+        go_on.wait(60)
 
-async def test_a_range_that_the_plan_does_not_have_is_refused_in_a_sentence(service: AuditFunction) -> None:
-    plan, account = await planned(service), Account()
-    with pytest.raises(UsageError, match=r"has no range '\.\./x': give 00001 to 00004"):
-        await service.handle(step(plan, "range", range="../x", at_once=2), account.around())
-
-
-@pytest.mark.parametrize("wrong", [{"bucket": "b" * 5000}, {"range": "1" * 5000}], ids=["bucket", "range"])
-async def test_a_long_text_in_an_event_is_cut_in_the_refusal(service: AuditFunction, wrong: dict[str, str]) -> None:
-    plan, account = await planned(service), Account()
-    event = step(plan, "range", range=wrong.get("range", "00001"), at_once=2)
-    event["event"] = {**event["event"], "bucket": wrong.get("bucket", "audited")}
-    with pytest.raises(UsageError) as refused:
-        await service.handle(event, account.around())
-    assert len(str(refused.value)) < 300
+    filled.faults = [hold]
+    first, redriven = (
+        step(plan, "range", range="00001", at_once=2, attempt=attempt) for attempt in ("first", "first, redrive 1")
+    )
+    valid("audit-event", redriven)
+    at_work = asyncio.create_task(service.handle(first, account.around()))
+    await came.wait()
+    before = len(filled.calls)
+    with pytest.raises(RunTaken, match="may be working on range 00001"):
+        await service.handle(redriven, account.around())
+    assert len(filled.calls) == before
+    assert account.messages == []
+    filled.faults = []
+    go_on.set()
+    assert (await at_work)["complete"]
+    assert (await service.handle(redriven, account.around()))["complete"]
 
 
 async def test_a_long_report_is_read_over_several_plans(
@@ -369,12 +308,6 @@ async def test_a_report_that_cannot_be_read_on_fails_the_plan(filled: StubServer
     assert running["holder"] is None
 
 
-async def test_another_start_waits_while_the_ranges_are_audited(service: AuditFunction) -> None:
-    await planned(service)
-    with pytest.raises(RunError, match=r"did not start: run .* has the bucket"):
-        await planned(service)
-
-
 async def test_the_shares_of_a_ceiling_never_exceed_it(
     filled: StubServer, service: AuditFunction, tmp_path: Path
 ) -> None:
@@ -399,48 +332,41 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
         assert active_ranges(store, file, 2) == 0
 
 
-@pytest.mark.parametrize(
-    ("event", "word"),
-    [
+async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> None:
+    audited = {"bucket": "audited"}
+
+    async def check(*wrong: tuple[dict[str, Any], str]) -> None:
+        for event, word in wrong:
+            account = Account()
+            with pytest.raises(UsageError, match=word) as refused:
+                await service.handle(event, account.around())
+            assert (len(str(refused.value)) < 300, account.metric("RunsFailed")) == (True, 1), word
+
+    await check(
         ({"action": "plan"}, "lacks the event of its audit"),
-        ({"action": "run", "event": {"bucket": "audited"}}, "give plan, range, summarize"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "hop": 1}, "'hop' is not allowed together with an action"),
-        ({"action": "plan", "event": {"bucket": "audited", "start_after": "a"}}, "one whole bucket or prefix"),
-        (
-            {"action": "plan", "event": {"bucket": "audited", "max_calls": 9}},
-            "max_calls cannot be combined with ranges",
-        ),
-        ({"action": "range", "event": {"bucket": "audited"}, "range": "00001"}, "names no run"),
-        ({"action": "summarize", "event": {"bucket": "audited"}}, "names no run"),
-        ({"action": "range", "event": {"bucket": "audited", "run": "x"}}, "belongs to the action range alone"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "at_once": 0}, "not a whole number"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "claim": 7}, "not a string"),
-        ({"action": "plan", "event": {"bucket": "audited"}, "attempt": 1}, "not a string"),
-        ({"action": "range", "event": {"bucket": "audited", "run": "x"}, "range": "../x"}, "is not a run ID"),
-    ],
-)
-async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction, event: Any, word: str) -> None:
-    account = Account()
-    with pytest.raises(UsageError, match=word):
-        await service.handle(event, account.around())
-    assert account.metric("RunsFailed") == 1
+        ({"action": "run", "event": audited}, "give plan, range, summarize"),
+        ({"action": "plan", "event": audited, "hop": 1}, "'hop' is not allowed together with an action"),
+        ({"action": "plan", "event": {**audited, "start_after": "a"}}, "one whole bucket or prefix"),
+        ({"action": "plan", "event": {**audited, "max_calls": 9}}, "max_calls cannot be combined with ranges"),
+        ({"action": "range", "event": audited, "range": "00001"}, "names no run"),
+        ({"action": "summarize", "event": audited}, "names no run"),
+        ({"action": "range", "event": {**audited, "run": "x"}}, "belongs to the action range alone"),
+        ({"action": "plan", "event": audited, "at_once": 0}, "not a whole number"),
+        ({"action": "plan", "event": audited, "claim": 7}, "not a string"),
+        ({"action": "plan", "event": audited, "attempt": 1}, "not a string"),
+        ({"action": "range", "event": {"bucket": "another-bucket", "run": "x"}, "range": "../x"}, "is not a run ID"),
+    )
+    plan = await planned(service)
+    known = step(plan, "range", range="00001", at_once=2)
+    await check(
+        ({**known, "range": "../x"}, r"has no range '\.\./x': give 00001 to 00004"),
+        ({**known, "range": "1" * 5000}, "has no range"),
+        ({**known, "event": {**plan["event"], "bucket": "b" * 5000}}, "bucket"),
+    )
 
 
 async def test_the_plan_says_how_many_ranges_the_events_ceiling_takes(filled: StubServer, tmp_path: Path) -> None:
-    service = AuditFunction(environ_of(filled, tmp_path, AUDITOR_MAP_CONCURRENCY="auto"))
-    plan = await planned(service, max_rate=30_000)
-    assert plan["at_once"] == 8
-
-
-def test_an_hour_of_one_function_is_the_limit() -> None:
-    assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
-    assert seconds_alone(5_500, None) == 1
-    assert seconds_alone(10_000, 1_000_000.0) == seconds_alone(10_000, None)
-
-
-def test_a_function_does_not_sort_more_rows_of_a_report_alone_than_its_disk_holds() -> None:
-    mixed, live = Settings(source="mixed", max_rate=2_000.0), Settings(max_rate=2_000.0)
-    few, many = Expected(9_000, MOST_ROWS), Expected(9_000, MOST_ROWS + 1)
-    assert [is_alone(one, mixed) for one in (few, many)] == [True, False]
-    assert is_alone(many, live)
-    assert not is_alone(Expected(2_000 * LONGEST_ALONE + 1, 9), mixed)
+    for setting, max_rate, at_once in (("auto", 0.5, 2), ("auto", 8_534.0, 3), ("auto", 30_000, 8), ("7", 2_000, 7)):
+        environ = environ_of(filled, tmp_path / f"{setting} {max_rate}", AUDITOR_MAP_CONCURRENCY=setting)
+        plan = await planned(AuditFunction(environ), max_rate=max_rate)
+        assert plan["at_once"] == at_once, (setting, max_rate)

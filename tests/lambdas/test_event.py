@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +19,11 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
-from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
-from tests.conformance.memory import MemoryEngine
 from tests.support.deadline import Deadline
-from tests.support.fakes.caller import ref
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 
@@ -55,18 +50,11 @@ def environ(stub: StubServer, out: Path, **more: str) -> Mapping[str, str]:
     }
 
 
-SCHEDULER = SCHEDULE | {"source": "aws.scheduler", "detail": "{}"}
-
-
-@pytest.mark.parametrize("event", [{}, SCHEDULE, SCHEDULER])
-def test_an_empty_event_and_a_schedule_mean_every_configured_bucket(event: dict[str, Any]) -> None:
-    invocation = read_event(event, {"AUDITOR_BUCKETS": "one,s3://two/prefix/"})
-    assert [target.uri for target in invocation.targets] == ["s3://one", "s3://two/prefix/"]
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_an_empty_event_and_a_schedule_mean_every_configured_bucket() -> None:
+    for event in ({}, SCHEDULE, SCHEDULE | {"source": "aws.scheduler", "detail": "{}"}):
+        invocation = read_event(event, {"AUDITOR_BUCKETS": "one,s3://two/prefix/"})
+        assert [target.uri for target in invocation.targets] == ["s3://one", "s3://two/prefix/"]
+    changes: tuple[dict[str, Any], ...] = (
         {"source": "aws.s3", "detail-type": "Object Created", "detail": {"bucket": {"name": "one"}}},
         {"source": "aws.s3"},
         {"source": "my.application"},
@@ -74,12 +62,11 @@ def test_an_empty_event_and_a_schedule_mean_every_configured_bucket(event: dict[
         {"source": ["aws.events"]},
         {"source": None},
         {"detail-type": "AWS API Call via CloudTrail"},
-    ],
-)
-def test_only_a_schedules_envelope_starts_a_function(changed: dict[str, Any]) -> None:
-    for function in ("audit", "verify"):
-        with pytest.raises(UsageError, match=r"only schedules \(aws\.events, aws\.scheduler\)"):
-            read_event(SCHEDULE | changed, {"AUDITOR_BUCKETS": "one"}, function)
+    )
+    for changed in changes:
+        for function in ("audit", "verify"):
+            with pytest.raises(UsageError, match=r"only schedules \(aws\.events, aws\.scheduler\)"):
+                read_event(SCHEDULE | changed, {"AUDITOR_BUCKETS": "one"}, function)
 
 
 def test_an_event_wins_over_the_environment() -> None:
@@ -90,9 +77,8 @@ def test_an_event_wins_over_the_environment() -> None:
     assert (invocation.settings.engine, invocation.settings.max_rate) == ("boto3", 10.0)
 
 
-@pytest.mark.parametrize(
-    ("event", "named"),
-    [
+def test_an_event_that_means_nothing_is_refused_by_name() -> None:
+    wrong: tuple[tuple[Any, str], ...] = (
         ({"bukket": "b"}, "bukket"),
         ({"bucket": "b", "out": "s3://elsewhere"}, "out"),
         ({"bucket": "b", "endpoint_url": "http://127.0.0.1:1"}, "endpoint_url"),
@@ -116,11 +102,10 @@ def test_an_event_wins_over_the_environment() -> None:
         ({"run": "20260102T030405Z-0a1b2c"}, "bucket"),
         ([], "object"),
         ({}, "AUDITOR_BUCKETS"),
-    ],
-)
-def test_an_event_that_means_nothing_is_refused_by_name(event: Any, named: str) -> None:
-    with pytest.raises(UsageError, match=named):
-        read_event(event, {})
+    )
+    for event, named in wrong:
+        with pytest.raises(UsageError, match=named):
+            read_event(event, {})
 
 
 json_values = st.recursive(
@@ -145,21 +130,16 @@ def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> Non
     assert invocation.hop >= 0
 
 
-@pytest.mark.parametrize("run", ["x", "../../x", "20260102T030405Z-0a1b2c\n", "20260102T030405Z-0a1b2c", ""])
-async def test_a_run_that_is_none_is_refused_and_nothing_is_listed(stub: StubServer, tmp_path: Path, run: str) -> None:
-    event = {"bucket": "audited", "run": run}
-    with pytest.raises(UsageError, match=r"is not a run ID|there is no run"):
-        await AuditFunction(environ(stub, tmp_path)).handle(event, FunctionContext(seconds_left=900.0))
+async def test_a_run_that_is_none_and_an_empty_bucket_are_refused_and_nothing_is_listed(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    runs = ("x", "../../x", "20260102T030405Z-0a1b2c\n", "20260102T030405Z-0a1b2c", "")
+    events: list[dict[str, str | None]] = [{"bucket": "audited", "run": run} for run in runs]
+    events += [{"bucket": ""}, {"bucket": None}]
+    for event in events:
+        with pytest.raises(UsageError, match=r"is not a run ID|there is no run|bucket is empty"):
+            await AuditFunction(environ(stub, tmp_path)).handle(event, FunctionContext(seconds_left=900.0))
     assert stub.count("ListObjectsV2") == 0
-
-
-async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
-    stub.put("audited", "a.txt", b"x", acl="public-read")
-    answer = await AuditFunction(environ(stub, tmp_path)).handle(SCHEDULE, FunctionContext(seconds_left=900.0))
-    (summary,) = answer["runs"]
-    assert summary["complete"]
-    assert summary["coverage"]["listed"] == 1
-    assert summary["verdicts"]["exposed"] == 1
 
 
 async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
@@ -171,14 +151,6 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
         before = last_run(store, Target("audited"))
         assert before is not None
         assert before.complete
-
-
-@pytest.mark.parametrize("bucket", ["", None])
-async def test_an_empty_bucket_audits_nothing(stub: StubServer, tmp_path: Path, bucket: str | None) -> None:
-    with pytest.raises(UsageError, match="bucket is empty"):
-        await AuditFunction(environ(stub, tmp_path)).handle({"bucket": bucket}, FunctionContext(seconds_left=900.0))
-    assert stub.calls == []
-    assert os.listdir(tmp_path) == []
 
 
 async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: StubServer, tmp_path: Path) -> None:
@@ -228,29 +200,6 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
         )
 
 
-async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
-    stub: StubServer, tmp_path: Path
-) -> None:
-    for number in range(60):
-        stub.put("audited", f"{number:03}", b"x")
-    deadline = Deadline()
-    stub.faults = [deadline.at("020")]
-    service = AuditFunction(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
-    around = FunctionContext(seconds_left=900.0, stopping=deadline)
-    (first,) = (await service.handle({"bucket": "audited"}, around))["runs"]
-    assert not first["complete"]
-    assert first["coverage"]["listed"] < 60
-    stub.faults = []
-    event = {"bucket": "audited", "run": first["run"], "start_after": first["resume"]["start_after"], "hop": 1}
-    (second,) = (await service.handle(event, FunctionContext(seconds_left=900.0)))["runs"]
-    assert second["complete"]
-    assert second["run"] == first["run"]
-    assert second["coverage"]["listed"] == 60
-    with open_store(str(tmp_path)) as store:
-        keys = [line.key for line in RunReader(store, "audited", first["run"]).objects()]
-    assert keys == [f"{number:03}" for number in range(60)]
-
-
 async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
     """A pool keeps the connections and the bucket's region from one event to the next."""
     stub.put("audited", "key")
@@ -267,28 +216,3 @@ async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path
             done = await service.handle(event, FunctionContext(seconds_left=600.0, emit=lines.append))
             assert done["runs"][0]["coverage"]["audited"] == 1
     assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]
-
-
-async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
-    stub: StubServer, tmp_path: Path
-) -> None:
-    stub.put("audited", "key")
-    together = asyncio.Barrier(70)
-
-    async def all_of_them(action: str, key: str) -> None:
-        if action == "acl":
-            await asyncio.wait_for(together.wait(), 20)
-
-    engine = MemoryEngine([ref(f"{number:02}") for number in range(70)], hook=all_of_them)
-    engine.open_connections = 60
-
-    @asynccontextmanager
-    async def lent(choice: EngineChoice) -> AsyncIterator[MemoryEngine]:
-        yield engine
-
-    service = AuditFunction(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
-    done = await service.handle({}, FunctionContext(seconds_left=600.0, emit=lambda line: None))
-
-    assert done["runs"][0]["coverage"]["audited"] == 70
-    assert engine.idle is not None
-    assert engine.idle >= 70

@@ -234,16 +234,3 @@ async def test_every_metric_that_is_emitted_is_declared(service: AuditFunction) 
 def test_past_two_hundred_hops_it_stops() -> None:
     with pytest.raises(RunError, match="200 times"):
         next_event({}, Target("audited"), MOST_HOPS, None)
-
-
-def test_a_key_range_stays_with_those_who_go_on() -> None:
-    target = Target("audited", "p/", True, "a", "z")
-    assert next_event({"engine": "boto3"}, target, 3, None) == {
-        "engine": "boto3",
-        "bucket": "audited",
-        "prefix": "p/",
-        "versions": True,
-        "hop": 4,
-        "start_after": "a",
-        "stop_at": "z",
-    }

@@ -11,35 +11,26 @@ import pytest
 from auditor.config.channels import Channels
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.metrics import OF_TARGET, UNITS, emf, target_value
+from auditor.lambdas.metrics import emf, target_value
 from auditor.model.target import Target
 from tests.lambdas.test_event import environ
 from tests.support.servers.stub import StubServer
 
 
-def line(target: Target | None, **values: float) -> Any:
-    return json.loads(emf(values, service="ours", milliseconds=1, target=target, run="R"))
-
-
 def test_a_target_has_its_own_form_of_what_watches_it() -> None:
+    def line(target: Target | None, **values: float) -> Any:
+        return json.loads(emf(values, service="ours", milliseconds=1, target=target, run="R"))
+
     made = line(Target("photos", "a b/"), RunsComplete=1, Seconds=2)
     of_all, own = made["_aws"]["CloudWatchMetrics"]
     assert (of_all["Dimensions"], own["Dimensions"]) == ([["Service"]], [["Service", "Target"]])
     assert [one["Name"] for one in of_all["Metrics"]] == ["RunsComplete", "Seconds"]
     assert [one["Name"] for one in own["Metrics"]] == ["RunsComplete"]
     assert (made["Service"], made["Target"], made["RunsComplete"]) == ("ours", "photos/a%20b/", 1)
-    assert set(OF_TARGET) <= UNITS.keys()
-
-
-@pytest.mark.parametrize("target", [None, Target("photos", "", False, "k"), Target("photos", "", False, None, "k")])
-def test_a_failure_and_a_part_of_a_target_say_nothing_of_it(target: Target | None) -> None:
-    made = line(target, RunsComplete=1)
-    assert [one["Dimensions"] for one in made["_aws"]["CloudWatchMetrics"]] == [[["Service"]]]
-    assert "Target" not in made
-
-
-def test_a_whole_bucket_is_its_name() -> None:
-    assert target_value(Target("photos")) == "photos"
+    for target in (None, Target("photos", "", False, "k"), Target("photos", "", False, None, "k")):
+        made = line(target, RunsComplete=1)
+        assert [one["Dimensions"] for one in made["_aws"]["CloudWatchMetrics"]] == [[["Service"]]]
+        assert "Target" not in made
 
 
 class Alerts:

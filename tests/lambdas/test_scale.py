@@ -11,10 +11,11 @@ from typing import Any
 import boto3
 import pytest
 
+from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
-from auditor.lambdas.scale import RANGES, Scale, machine_for
+from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, Scale, is_alone, machine_for, seconds_alone
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
@@ -107,18 +108,19 @@ async def test_what_the_last_run_took_decides_and_the_bucket_is_not_listed_for_i
     assert stub.requests == []
 
 
-@pytest.mark.parametrize(
-    ("event", "divided"),
-    [({}, True), ({"max_calls": 50}, False), ({"start_after": "005"}, False), ({"stop_at": "005"}, False)],
-)
-async def test_what_cannot_be_divided_is_audited_alone(
-    environ: dict[str, str], tmp_path: Path, event: dict[str, Any], divided: bool
-) -> None:
-    invocation = read_event({"bucket": "audited", **event}, environ)
-    with open_store(str(tmp_path)) as store:
-        run, target = "20260102T030405Z-0a1b2c", invocation.targets[0]
-        machine = await machine_for(Scale.of(environ), invocation, target, store, run, begun=False)
-        assert (machine is not None) == divided
+async def test_what_cannot_be_divided_is_audited_alone(environ: dict[str, str], tmp_path: Path) -> None:
+    scale = Scale(machine=environ["AUDITOR_STATE_MACHINE"], ranges=3)
+    for event, divided in (
+        ({}, True),
+        ({"max_calls": 50}, False),
+        ({"start_after": "5"}, False),
+        ({"stop_at": "5"}, False),
+    ):
+        invocation = read_event({"bucket": "audited", **event}, environ)
+        with open_store(str(tmp_path)) as store:
+            run, target = "20260102T030405Z-0a1b2c", invocation.targets[0]
+            machine = await machine_for(scale, invocation, target, store, run, begun=False)
+        assert (machine is not None) == divided, event
 
 
 async def test_a_divided_run_that_did_not_end_goes_on_divided_whatever_the_estimate_says(
@@ -147,23 +149,20 @@ async def test_a_machine_that_is_not_there_is_told_and_the_bucket_is_free_again(
     assert len(account.messages) == 1
 
 
-def test_the_deployments_numbers_are_read_or_refused() -> None:
-    assert Scale.of({}) == Scale.of({"AUDITOR_MAP_CONCURRENCY": "auto"}) == Scale(ranges=RANGES, at_once=None)
-    assert Scale.of({"AUDITOR_MAP_RANGES": "7", "AUDITOR_MAP_CONCURRENCY": "2"}) == Scale(ranges=7, at_once=2)
-    for wrong in ("0", "-1", "1.5", "10001", "x", "\u0661"):
-        with pytest.raises(UsageError, match=r"AUDITOR_MAP_RANGES is .*give a whole number from 1 to 10,000"):
-            Scale.of({"AUDITOR_MAP_RANGES": wrong})
-    for wrong in ("0", "1001", "Auto", "2 "):
-        with pytest.raises(UsageError, match=r"AUDITOR_MAP_CONCURRENCY is .*give a whole number from 1 to 1,000"):
-            Scale.of({"AUDITOR_MAP_CONCURRENCY": wrong})
+async def test_the_deployments_numbers_are_read_or_refused(stub: StubServer, tmp_path: Path) -> None:
+    wrong = [("RANGES", one, "1 to 10,000") for one in ("0", "-1", "1.5", "10001", "x", "\u0661")]
+    wrong += [("CONCURRENCY", one, "1 to 1,000") for one in ("0", "1001", "Auto", "2 ")]
+    for name, value, numbers in wrong:
+        environ = {"AUDITOR_OUT": str(tmp_path), f"AUDITOR_MAP_{name}": value}
+        with pytest.raises(UsageError, match=rf"AUDITOR_MAP_{name} is .*give a whole number from {numbers}"):
+            await AuditFunction(environ).handle({"bucket": "audited"}, Account().around())
 
 
-@pytest.mark.parametrize(
-    ("max_rate", "at_once"),
-    [(0.5, 2), (2_000.0, 2), (8_533.0, 2), (8_534.0, 3), (22_000.0, 6), (10.0**9, 1_000), (None, 10)],
-)
-def test_as_many_ranges_at_once_as_the_ceiling_takes_unless_a_number_is_given(
-    max_rate: float | None, at_once: int
-) -> None:
-    assert Scale().at_once_with(max_rate) == at_once
-    assert Scale(at_once=7).at_once_with(max_rate) == 7
+def test_an_hour_of_one_function_and_the_rows_that_its_disk_holds_are_the_limit() -> None:
+    assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
+    assert seconds_alone(10_000, 1_000_000.0) == seconds_alone(10_000, None)
+    mixed, live = Settings(source="mixed", max_rate=2_000.0), Settings(max_rate=2_000.0)
+    few, many = Expected(9_000, MOST_ROWS), Expected(9_000, MOST_ROWS + 1)
+    assert [is_alone(one, mixed) for one in (few, many)] == [True, False]
+    assert is_alone(many, live)
+    assert not is_alone(Expected(2_000 * LONGEST_ALONE + 1, 9), mixed)

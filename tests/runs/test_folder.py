@@ -336,7 +336,7 @@ def test_latest_run_of_a_target_is_found_or_there_is_none(store: LocalStore) -> 
 
 def test_latest_is_the_newest_whole_run_that_ended(store: LocalStore) -> None:
     for aim in ({"start_after": "a"}, {"stop_at": "z"}, {"complete": False}):
-        assert finished(store, **aim) is None, aim  # type: ignore[arg-type]
+        assert finished(store, **aim) is None, aim
     with opened(store, Tally()) as folder:
         folder.finish(sample_summary(), "", ROLLED_UP)  # not told to be the latest
     assert store.get("bucket=audited/latest.json") is None

@@ -128,8 +128,9 @@ def test_json_is_changed_or_left(store: Store) -> None:
 
     store.update_json("latest.json", lambda value: change(value, None))
     assert store.get("latest.json") is None
-    for new in ({"runs": {}}, {"runs": {"": "x"}}, None):
-        store.update_json("latest.json", lambda value, new=new: change(value, new))  # type: ignore[misc]
+    store.update_json("latest.json", lambda value: change(value, {"runs": {}}))
+    store.update_json("latest.json", lambda value: change(value, {"runs": {"": "x"}}))
+    store.update_json("latest.json", lambda value: change(value, None))
     distinct = [value for number, value in enumerate(seen) if value not in seen[:number]]
     assert distinct == [None, {"runs": {}}, {"runs": {"": "x"}}]
     assert json.loads(store.get("latest.json") or b"") == {"format": 1, "runs": {"": "x"}}
