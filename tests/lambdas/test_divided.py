@@ -15,7 +15,7 @@ from auditor.audit.divided.range import range_audit
 from auditor.audit.divided.state import range_progress
 from auditor.audit.run import Audit
 from auditor.config.settings import Settings
-from auditor.errors import RunError, RunStopped, RunTaken, UsageError
+from auditor.errors import RunError, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.handover import MOST_FRUITLESS
@@ -192,33 +192,6 @@ async def test_answers_that_are_lost_are_given_again(service: AuditFunction) -> 
     assert len(account.messages) == told, "one end is told once"
 
 
-async def test_a_long_sum_takes_several_invocations_and_ends_once(filled: StubServer, tmp_path: Path) -> None:
-    out, ledger = tmp_path / "divided", f"sqlite:{tmp_path / 'ledger.db'}"
-    more = {"AUDITOR_LEDGER": ledger, "AUDITOR_BATCH_OVER": "1", "AUDITOR_LEVEL": "fixity"}
-    keys = [f"{number:03}" for number in range(OBJECTS)]
-    for key in keys:
-        filled.put("audited", key, b"xx")  # more than the one byte of AUDITOR_BATCH_OVER
-    environ, account = environ_of(filled, out, **more), Account()
-    service = DividedFunction(environ, batch_rows=30)
-    plan = await planned(AuditFunction(environ))
-    for range_id in plan["ranges"]:
-        await ranged(service, plan, range_id, account)
-    late = Account(seconds=5.0)
-    answers: list[dict[str, Any]] = []
-    while not answers or answers[-1]["again"]:
-        assert late.messages == []
-        answers.append(await service.handle(step(plan, "summarize"), late.around()))
-    assert len(answers) == OBJECTS // 30
-    valid("audit-step-result", *json.loads(json.dumps(answers)))
-    assert answers[:-1] == [{"complete": False, "again": True, "runs": []}] * (len(answers) - 1)
-    assert answers[-1]["complete"]
-    assert len(late.messages) == 1
-    manifests = sorted(out.glob("bucket=audited/run=*/batch/manifest*.csv"))
-    assert sorted(row for one in manifests for row in one.read_text().split()) == [f"audited,{key}" for key in keys]
-    running = json.loads((out / "bucket=audited" / "running.json").read_text())
-    assert running["holder"] is None
-
-
 async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_range(
     service: AuditFunction, tmp_path: Path
 ) -> None:
@@ -259,6 +232,8 @@ async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
     before = len(filled.calls)
     with pytest.raises(RunTaken, match="may be working on range 00001"):
         await service.handle(redriven, account.around())
+    with pytest.raises(RunTaken, match="range 00002 waits, because functions may be working on 1 others, of 1"):
+        await service.handle({**redriven, "range": "00002", "at_once": 1}, account.around())
     assert len(filled.calls) == before
     assert account.messages == []
     filled.faults = []
@@ -291,21 +266,6 @@ async def test_a_long_report_is_read_over_several_plans(
     answer = await service.handle(step(second, "summarize"), account.around())
     (summary,) = answer["runs"]
     assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS + len(ODD))
-
-
-async def test_a_report_that_cannot_be_read_on_fails_the_plan(filled: StubServer, tmp_path: Path) -> None:
-    report = write_report(
-        into_bucket(filled.world.add("reports")), rows_of(filled.world.buckets["audited"]), bucket="audited", files=1
-    )
-    service, account = (
-        AuditFunction(environ_of(filled, tmp_path, AUDITOR_INVENTORY="s3://reports/inventory")),
-        Account(),
-    )
-    filled.faults = [account.deadline.before(report.manifest)]
-    with pytest.raises(RunStopped, match="while it read the inventory report"):
-        await service.handle({"action": "plan", "event": {"bucket": "audited", "source": "mixed"}}, account.around())
-    running = json.loads((tmp_path / "bucket=audited" / "running.json").read_text())
-    assert running["holder"] is None
 
 
 async def test_the_shares_of_a_ceiling_never_exceed_it(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.config.settings import event_settings
-from auditor.errors import BucketError, RunError, UsageError
+from auditor.errors import BucketError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
@@ -23,7 +23,6 @@ from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
-from tests.support.deadline import Deadline
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 
@@ -153,16 +152,6 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
         assert before.complete
 
 
-async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: StubServer, tmp_path: Path) -> None:
-    stub.put("audited", "a.txt", b"x")
-    service, metrics = AuditFunction(environ(stub, tmp_path)), list[str]()
-    (summary,) = (await service.handle({}, FunctionContext(seconds_left=900.0)))["runs"]
-    event = {"bucket": "audited", "run": summary["run"], "hop": 1}
-    again = await service.handle(event, FunctionContext(seconds_left=900.0, emit=metrics.append))
-    assert again == {"runs": [], "left": [f"run {summary['run']} is complete: there is nothing to resume"]}
-    assert metrics == []
-
-
 async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "secret-name", b"x", metadata={"secret": "value"})
     metrics: list[str] = []
@@ -184,20 +173,6 @@ async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub
     assert {one["requestId"] for one in failed} == {"request-1"}
     assert failed[1]["bucket"] == "not-there"
     assert "secret" not in json.dumps([lines, metrics])
-
-
-async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:
-    for number in range(60):
-        stub.put("audited", f"{number:03}", b"x")
-    deadline = Deadline()
-    stub.faults = [deadline.at("020")]
-    more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
-    with pytest.raises(
-        RunError, match=r"s3://other-bucket did not start: .*; the audit of s3://third-bucket did not start: "
-    ):
-        await AuditFunction(environ(stub, tmp_path, **more)).handle(
-            {}, FunctionContext(seconds_left=900.0, stopping=deadline)
-        )
 
 
 async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:

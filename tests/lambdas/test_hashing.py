@@ -213,13 +213,6 @@ async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(service:
     assert len(cloud.items()) == len(counts)
 
 
-async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: HashingFunction, cloud: Cloud) -> None:
-    huge = "{" * 1_000_000
-    assert await service.handle(cloud.received(huge)) == {"batchItemFailures": []}
-    (letter,) = cloud.letters()
-    assert letter["Body"] == huge
-
-
 async def test_wrong_setting_is_named(cloud: Cloud) -> None:
     for name, value, sentence in (
         ("AUDITOR_QUEUE", None, "AUDITOR_QUEUE is not set"),

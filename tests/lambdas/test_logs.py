@@ -12,30 +12,28 @@ from typing import Any
 
 import pytest
 
-from auditor.lambdas.logs import STACK_LINES, JsonLines
+from auditor.lambdas.logs import STACK_LINES
 from auditor.logs import LONGEST, LONGEST_LABEL, bound, labels
+from tests.support.log_lines import logged
 from tests.support.paths import ROOT
 
 RUN = "20260102T030405Z-0a1b2c"
+log = logging.getLogger("auditor.test")
 
 
-def line(record: logging.LogRecord) -> dict[str, Any]:
-    text = JsonLines().format(record)
-    assert text.isascii()
-    assert text.isprintable()
-    found: dict[str, Any] = json.loads(text)
+def line(message: str, *args: object, error: BaseException | None = None) -> dict[str, Any]:
+    """The line of one warning."""
+    info = None if error is None else (type(error), error, error.__traceback__)
+    record = logging.LogRecord("auditor.test", logging.WARNING, __file__, 1, message, args, info)
+    record.created = 1767323045.678
+    with logged() as lines:
+        log.handle(record)
+    (found,) = lines
     return found
 
 
-def record(message: str, *args: object, error: BaseException | None = None) -> logging.LogRecord:
-    info = None if error is None else (type(error), error, error.__traceback__)
-    return logging.LogRecord("auditor.test", logging.WARNING, __file__, 1, message, args, info)
-
-
 def test_a_line_says_when_how_bad_who_and_what() -> None:
-    made = record("%d objects", 3)
-    made.created = 1767323045.678
-    assert line(made) == {
+    assert line("%d objects", 3) == {
         "timestamp": "2026-01-02T03:04:05.678Z",
         "level": "WARNING",
         "logger": "auditor.test",
@@ -47,7 +45,7 @@ def test_labels_add_up_inside_and_are_gone_outside() -> None:
     with bound(run=RUN, bucket="photos", hop=0, requestId=None):
         with bound(bucket="archive", message=""):
             assert labels() == {"run": RUN, "bucket": "archive", "hop": 0}
-        assert line(record("x"))["bucket"] == "photos"
+        assert line("x")["bucket"] == "photos"
     assert labels() == {}
 
 
@@ -57,40 +55,32 @@ async def test_what_runs_at_once_is_labelled_apart() -> None:
         with bound(run=name):
             for _ in range(3):
                 await asyncio.sleep(0)
-                found.append(line(record("x"))["run"])
+                found.append(line("x")["run"])
             context = copy_context()
         loop = asyncio.get_running_loop()
-        found.append((await loop.run_in_executor(None, context.run, line, record("x")))["run"])
+        found.append((await loop.run_in_executor(None, context.run, labels))["run"])
         return found
 
     assert await asyncio.gather(*(work(name) for name in "abc")) == [[name] * 4 for name in "abc"]
-    assert "run" not in line(record("x"))
+    assert "run" not in line("x")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_no_text_makes_a_line_of_its_own_or_a_long_one() -> None:
+    for text in (
         'a"}\n{"level": "ERROR", "message": "forged"}',
         "carriage\rreturn\x1b[2J",
         "turned \u202e around \u2028 \u0085",
         "half \ud800 of a pair",
         "\\",
-    ],
-)
-def test_no_text_makes_a_line_of_its_own(text: str) -> None:
-    with bound(bucket=text):
-        found = line(record("key %s", text))
-    assert found["level"] == "WARNING"
-    assert found["message"].startswith("key ")
-    assert found["message"].isprintable()
-    assert found["bucket"].isprintable()
-
-
-def test_long_keys_and_messages_are_cut() -> None:
+    ):
+        with bound(bucket=text):
+            found = line("key %s", text)
+        assert (found["level"], found["message"][:4]) == ("WARNING", "key "), text
+        assert found["message"].isprintable(), text
+        assert found["bucket"].isprintable(), text
     with bound(bucket="b" * 5000):
-        found = line(record("%s", "\n" * 5000))
-    assert len(found["message"]) == LONGEST
-    assert len(found["bucket"]) == LONGEST_LABEL
+        found = line("%s", "\n" * 5000)
+    assert (len(found["message"]), len(found["bucket"])) == (LONGEST, LONGEST_LABEL)
 
 
 def deep(levels: int) -> None:
@@ -104,26 +94,20 @@ def deeper(levels: int) -> None:
     deep(levels)
 
 
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 def test_an_exception_is_fields_of_its_line() -> None:
     with pytest.raises(ValueError, match="as told") as raised:
         deep(60)
-    found = line(record("it failed", error=raised.value))
+    found = line("it failed", error=raised.value)
     assert (found["message"], found["errorType"]) == ("it failed", "ValueError")
     assert found["errorMessage"] == "as told\\nX-Amz-Security-Token: ***"
     assert len(found["stack"]) == STACK_LINES
     assert "secret" not in json.dumps(found)
-
-
-def test_wrong_arguments_do_not_cost_the_line() -> None:
-    assert line(record("%d objects", "three"))["message"] == "%d objects"
-
-
-def test_an_error_that_has_no_words() -> None:
-    class MuteError(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError
-
-    assert line(record("x", error=MuteError()))["errorType"] == "MuteError"
+    assert line("x", error=MuteError())["errorType"] == "MuteError"
 
 
 def said(program: str, **environ: str) -> list[dict[str, Any]]:
@@ -149,33 +133,16 @@ def messages(program: str, **environ: str) -> list[str]:
 LEVELS = "log = logging.getLogger('auditor.x')\nlog.debug('debug'); log.info('info'); log.warning('warning')\n"
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"),
-    [
-        ("", ["info", "warning"]),
-        ("debug", ["debug", "info", "warning"]),
-        ("WARNING", ["warning"]),
-        ("ERROR", []),
-    ],
-)
-def test_the_level_is_the_environments(level: str, expected: list[str]) -> None:
-    assert messages(LEVELS, AUDITOR_LOG_LEVEL=level) == expected
-
-
-def test_a_level_that_is_none_is_said_and_is_info() -> None:
+def test_the_level_is_the_environments_and_each_line_comes_once() -> None:
+    """Libraries never tell of headers, whatever the level."""
+    headers = "for name in ('botocore', 'aiobotocore', 'urllib3'): logging.getLogger(f'{name}.x').debug('x-amz-meta-a')"
+    expires = "logging.getLogger('botocore.parsers').warning('Expires: gibberish')\n"
+    for level, expected in (("", ["info", "warning"]), ("debug", ["debug", "info", "warning"]), ("ERROR", [])):
+        program = f"logs.set_up(os.environ)\n{LEVELS}{expires}{headers}"
+        assert messages(program, AUDITOR_LOG_LEVEL=level) == expected, level
     first, *others = messages(LEVELS, AUDITOR_LOG_LEVEL="LOUD\n")
     assert "AUDITOR_LOG_LEVEL is 'LOUD\\n': give DEBUG or INFO or WARNING or ERROR" in first
     assert others == ["info", "warning"]
-
-
-def test_libraries_never_tell_of_headers_whatever_the_level() -> None:
-    program = "for name in ('botocore', 'aiobotocore', 'urllib3'): logging.getLogger(f'{name}.x').debug('x-amz-meta-a')"
-    assert messages(program, AUDITOR_LOG_LEVEL="DEBUG") == []
-    assert messages("logging.getLogger('botocore.parsers').warning('Expires: gibberish')") == []
-
-
-def test_each_line_comes_once_and_a_second_set_up_changes_nothing() -> None:
-    assert messages("logs.set_up(os.environ)\n" + LEVELS) == ["info", "warning"]
 
 
 def test_what_is_not_logged_but_said_is_a_line_too() -> None:

@@ -11,26 +11,10 @@ import pytest
 from auditor.config.channels import Channels
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.metrics import emf, target_value
+from auditor.lambdas.metrics import target_value
 from auditor.model.target import Target
 from tests.lambdas.test_event import environ
 from tests.support.servers.stub import StubServer
-
-
-def test_a_target_has_its_own_form_of_what_watches_it() -> None:
-    def line(target: Target | None, **values: float) -> Any:
-        return json.loads(emf(values, service="ours", milliseconds=1, target=target, run="R"))
-
-    made = line(Target("photos", "a b/"), RunsComplete=1, Seconds=2)
-    of_all, own = made["_aws"]["CloudWatchMetrics"]
-    assert (of_all["Dimensions"], own["Dimensions"]) == ([["Service"]], [["Service", "Target"]])
-    assert [one["Name"] for one in of_all["Metrics"]] == ["RunsComplete", "Seconds"]
-    assert [one["Name"] for one in own["Metrics"]] == ["RunsComplete"]
-    assert (made["Service"], made["Target"], made["RunsComplete"]) == ("ours", "photos/a%20b/", 1)
-    for target in (None, Target("photos", "", False, "k"), Target("photos", "", False, None, "k")):
-        made = line(target, RunsComplete=1)
-        assert [one["Dimensions"] for one in made["_aws"]["CloudWatchMetrics"]] == [[["Service"]]]
-        assert "Target" not in made
 
 
 class Alerts:

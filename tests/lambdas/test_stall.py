@@ -9,19 +9,15 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from auditor.config.resources import Resources
 from auditor.errors import RunError, RunStopped
 from auditor.hashing.limits import LARGE
 from auditor.hashing.queue.message import decode
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.event import read_event
-from auditor.lambdas.handover import DEADLINE, FunctionStop
-from auditor.lambdas.targets import TargetWork, Turns, Worked
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -123,24 +119,6 @@ async def test_versions_of_a_key_that_are_not_all_read_are_read_again(stub: Stub
     assert audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(9) for _ in range(3)]
 
 
-async def test_first_of_three_buckets_is_silent_and_the_others_are_audited_all_the_same(
-    stub: StubServer, tmp_path: Path
-) -> None:
-    for name in ("first-bucket", "second-bucket", "third-bucket"):
-        stub.world.add(name)
-    fill(stub, "first-bucket", "second-bucket", "third-bucket")
-    names = "first-bucket,second-bucket,third-bucket"
-    account, service = near(), function(stub, tmp_path, names)
-    stub.faults = [silence_from(account, "030")]
-    await service.handle({}, account.around())
-    assert [event["bucket"] for event in account.events] == ["second-bucket", "third-bucket", "first-bucket"]
-    stub.faults = []
-    answers = [(await service.handle(event, account.around()))["runs"][0] for event in account.events]
-    assert [(answer["target"]["bucket"], answer["coverage"]["listed"]) for answer in answers] == [
-        (event["bucket"], OBJECTS) for event in account.events
-    ]
-
-
 async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubServer, tmp_path: Path) -> None:
     """Lambda refuses the hand-over. The failure names bucket, run and event; the next start resumes the run."""
     fill(stub, "audited")
@@ -210,9 +188,7 @@ async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub
     assert len(account.messages) == 1
 
 
-async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
-    moto_url: str,
-) -> None:
+async def test_reports_bucket_that_falls_silent_is_told_with_the_run(moto_url: str) -> None:
     name = uuid4().hex[:12]
     with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
         for bucket in (f"audited-{name}", f"reports-{name}"):
@@ -268,25 +244,6 @@ async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_o
     assert account.messages == []
 
 
-async def test_event_of_a_run_whose_time_is_over_before_its_turn_keeps_the_run() -> None:
-    event = {"bucket": "audited", "run": "20260102T030405Z-0a1b2c", "start_after": "029", "hop": 3}
-    invocation = read_event(event, {})
-    account, stop, nothing = Account(900.0), FunctionStop(9.0), cast(Resources, None)
-
-    @asynccontextmanager
-    async def opening(*arguments: object) -> AsyncIterator[Resources]:
-        yield nothing
-
-    async def never(*arguments: object) -> Worked:
-        raise AssertionError("its time is over")
-
-    work = TargetWork(function="audit", noun="audit", failed="RunsFailed", handed_on="", opening=opening, run=never)
-    stop.set(DEADLINE)
-    assert await Turns(work, invocation, nothing, stop, account.around(), {}).all() == {"runs": []}
-    (following,) = account.events
-    assert (following["run"], following["hop"]) == (event["run"], 4)
-
-
 @asynccontextmanager
 async def queued(account: Account, moto_url: str) -> AsyncIterator[tuple[Silencing, str, Callable[[], list[str]]]]:
     """Yield the server of a queue that never answers, the queue's URL, and a function that receives all sent keys."""
@@ -306,13 +263,12 @@ async def queued(account: Account, moto_url: str) -> AsyncIterator[tuple[Silenci
         yield server, f"{server.url}/{url.split('/', 3)[3]}", received
 
 
-@pytest.mark.parametrize("large", [0, 20])
 async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
-    stub: StubServer, moto_url: str, tmp_path: Path, large: int
+    stub: StubServer, moto_url: str, tmp_path: Path
 ) -> None:
     """Objects go out after the listing, and large ones before its end, each in its own message."""
     fill(stub, "audited")
-    for number in range(large):
+    for number in range(20):
         stub.put("audited", f"{number:03}", None, size=LARGE)
     account = near()
     async with queued(account, moto_url) as (server, url, received):

@@ -24,7 +24,6 @@ from auditor.runs.stores.local import LocalStore
 from tests.lambdas.test_event import SCHEDULE
 from tests.lambdas.test_handover import Account
 from tests.lambdas.test_stall import OBJECTS, audited, ended, fill, function, near, silence_from
-from tests.lambdas.test_two_deliveries import account  # noqa: F401 - a fixture
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import ACCESS_DENIED
@@ -233,3 +232,15 @@ async def test_end_that_nobody_told_is_told_by_the_next_hop_once(stub: StubServe
         assert left == {"runs": [], "left": [f"run {run} is complete: there is nothing to resume"]}
         assert (me.metric("RunsComplete"), len(me.messages)) == (2, 2)
     assert summary["run"] == run
+
+
+async def test_hop_that_is_delivered_twice_at_once_is_worked_on_once(stub: StubServer, tmp_path: Path) -> None:
+    me, service, run = await first_hop(stub, tmp_path)
+    event, asked = me.events.pop(), stub.count("GetObjectAcl")
+    answers = await asyncio.gather(*(service.handle(event, Account(900.0).around()) for _ in range(2)))
+    ended_one, left = sorted(answers, key=lambda answer: -len(answer["runs"]))
+    (summary,) = ended_one["runs"]
+    assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (run, True, OBJECTS)
+    assert (left["runs"], "another process" in left["left"][0]) == ([], True)
+    assert stub.count("GetObjectAcl") - asked == OBJECTS - 30
+    assert audited(tmp_path, run) == [f"{number:03}" for number in range(OBJECTS)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 from zlib import crc32
@@ -66,16 +68,23 @@ async def test_unusable_tables_are_named_at_the_start(moto_url: str) -> None:
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
     )
-    newer = await new_table(moto_url)
+    newer, older, unsaid = [await new_table(moto_url) for _ in range(3)]
     client.put_item(TableName=newer, Item=schema)
+    items = json.loads((Path(__file__).parent / "older" / "schema_3.json").read_text())
+    for table, found in ((older, items), (unsaid, items[1:])):
+        for one in found:
+            client.put_item(TableName=table, Item=one)
     for name, sentence in (
         ("no-such", r"table 'no-such' in us-east-1 does not exist .*: create it"),
         ("other-keys", "its keys must be pk and sk"),
         (newer, rf"'{newer}' was written by a newer auditor \(format 2\): upgrade this one"),
+        (older, f"'{older}' was written by a development version of the auditor .*: create a new table"),
+        (unsaid, f"'{unsaid}' was written by a development version of the auditor .*: create a new table"),
     ):
         with pytest.raises(LedgerError, match=sentence):
             async with open_ledger(f"dynamodb:{name}", endpoint_url=moto_url):
                 pass
+    assert client.scan(TableName=older)["Count"] == len(items), "an older table stays as it is"
 
 
 async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:

@@ -91,13 +91,6 @@ def test_versions_of_a_key_have_their_order_and_their_doubts() -> None:
     assert sorted(one.size for one in record.versions) == [1, 2]
 
 
-def test_version_of_an_old_row_was_first_seen_with_its_oldest_digest() -> None:
-    digests = {"sha256": KNOWN, "md5": replace(KNOWN, recorded_at="2026-01-01")}
-    assert Version.of("v1", "e", 1, digests).first_seen == "2026-01-01"
-    assert Version.of("v1", "e", 1, digests, "2025").first_seen == "2025"
-    assert Version.of("v1", "e", 1, {}).first_seen == ""
-
-
 LINE = Event(
     key="a/ke\u00ff", at="2026", what="recorded", version_id="v1", etag="e", size=5, detail={"b": "1", "a": "2"}
 )

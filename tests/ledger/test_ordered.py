@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,14 +21,11 @@ from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.ordered import FIRST, ShardReader
 from auditor.ledger.dynamodb.shards import SHARDS
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.matching import LedgerRow
 from auditor.ledger.ordered import OrderedReader
-from auditor.ledger.sqlite.digests import RowPage
-from auditor.ledger.sqlite.ordered import PageReader
 from auditor.model.object import AnyVersion, ObjectRef
 from tests.conformance.ledgers.base import ENTRY, ODD_KEYS, OTHER, SHA
 from tests.ledger.conftest import new_table
-from tests.support.fakes.dynamodb import ETAG, SIZE, GeneratedTable, digest_of, ref_of
+from tests.support.fakes.dynamodb import GeneratedTable, digest_of, ref_of
 
 ALGORITHMS = ("sha256", "md5", "sha1")
 VERSIONS = (None, "null", "v1", "v2", "v#3")
@@ -117,19 +113,6 @@ async def sharded(moto_url: str) -> Any:
         yield Sharded(ledger, table)
 
 
-async def test_digest_that_is_recorded_during_the_pass_is_found_or_missed_and_nothing_else(sharded: Sharded) -> None:
-    keys = [f"key-{number:03}" for number in range(16)]
-    await sharded.ledger.record_many([replace(ENTRY, key=key) for key in keys[::2]])
-    refs = [ObjectRef(key, ENTRY.etag, ENTRY.size, "") for key in keys]
-    reader = sharded.reader()
-    found = [*await reader.known(refs[:4], ["sha256"])]
-    await sharded.ledger.record_many([replace(ENTRY, key=key) for key in keys[1::2]])
-    found += await reader.known(refs[4:], ["sha256"])
-    assert found[::2] == [{"sha256": SHA}] * 8
-    assert all(one in ({}, {"sha256": SHA}) for one in found[1::2])
-    assert await reader.known(refs[:4], ["sha256"]) == [{"sha256": SHA}] * 4  # back again: asked about
-
-
 def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReader:
     async def sleep(_: float) -> None:
         pass
@@ -147,75 +130,6 @@ async def check(reader: ShardReader, keys: Sequence[str], known: Sequence[str] |
         found = await reader.known([*map(ref_of, batch)], ["sha256"])
         assert found == [{"sha256": digest_of(key)} if key in wanted else {} for key in batch]
     await reader.close()
-
-
-class Pages:
-    """The pages of a bucket with these keys, each with one row. read: number of rows of each page that was read."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self.read: list[int] = []
-        self.asked = 0
-        self.failing = False
-        self._keys = sorted(key.encode() for key in keys)
-        self._known = set(keys)
-        self.reader = PageReader(self._page, self._ask)
-
-    async def _page(self, first: bytes, limit: int) -> RowPage:
-        if self.failing:
-            raise LedgerError("the disk is full")
-        start = bisect_left(self._keys, first)
-        keys, rest = self._keys[start : start + limit], self._keys[start + limit :]
-        self.read.append(len(keys))
-        rows = {(key, ETAG): [LedgerRow("null", ETAG, SIZE, {"sha256": digest_of(key.decode())})] for key in keys}
-        return RowPage(first, rest[0] if rest else None, rows, len(keys))
-
-    async def _ask(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        self.asked += len(refs)
-        return [{"sha256": digest_of(ref.key)} if ref.key in self._known else {} for ref in refs]
-
-    async def check(self, keys: Sequence[str], batch: int = 30) -> None:
-        for start in range(0, len(keys), batch):
-            part = keys[start : start + batch]
-            found = await self.reader.known([*map(ref_of, part)], ["sha256"])
-            assert found == [{"sha256": digest_of(key)} if key in self._known else {} for key in part]
-
-
-async def test_sqlite_reads_each_row_once_in_pages_that_grow() -> None:
-    keys = [f"{number:06}" for number in range(10_000)]
-    pages = Pages(keys)
-    await pages.check(keys)
-    assert pages.read == [250, 500, 1000, 2000, 2000, 2000, 2000, 250]
-    assert pages.asked == 0
-
-
-async def test_sqlite_leaves_a_ledger_of_many_other_rows_and_tries_again_later() -> None:
-    keys = [f"{number:06}" for number in range(100_000)]
-    pages = Pages(keys)
-    await pages.check(keys[::10])
-    assert sum(pages.read) < 8_000
-    assert pages.asked > 8_000
-    pages = Pages(keys)
-    await pages.check([*keys[:75_000:50], *keys[75_000:]])
-    assert sum(pages.read) > 15_000
-
-
-async def test_sqlite_answers_unknown_keys_from_one_page_and_a_batch_that_goes_back() -> None:
-    pages = Pages(["b", "d"])
-    await pages.check([*"abcde", *"abcde"])
-    await pages.check([*"edcba"])
-    assert pages.asked == 0
-    assert len(pages.read) <= 4
-
-
-async def test_sqlite_that_failed_is_read_again() -> None:
-    keys = [f"{number:06}" for number in range(1_000)]
-    pages = Pages(keys)
-    await pages.check(keys[:240])
-    pages.failing = True
-    with pytest.raises(LedgerError, match="the disk is full"):
-        await pages.check(keys[240:300], 60)
-    pages.failing = False
-    await pages.check(keys[240:])
 
 
 async def test_sqlite_reads_a_key_with_more_rows_than_a_page_as_a_whole(tmp_path: Path) -> None:
@@ -246,7 +160,7 @@ def test_sqlite_answers_along_the_listing_as_to_questions(tmp_path: Path) -> Non
 @pytest.mark.slow
 async def test_shards_answer_along_the_listing_as_to_questions(sharded: Sharded) -> None:
     for seed in (1, 2):
-        entries, refs = generated(seed, 60)
+        entries, refs = generated(seed, 30)
         await filled(sharded.ledger, [replace(entry, bucket=f"bucket{seed}") for entry in entries], f"bucket{seed}")
         asked = await sharded.ledger.known(f"bucket{seed}", refs, ALGORITHMS)
         assert any(asked)

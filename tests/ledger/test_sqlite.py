@@ -58,10 +58,13 @@ def test_uri_that_is_no_ledger_names_the_flag_and_the_forms() -> None:
 
 
 async def test_path_or_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) -> None:
-    text, other, newer = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "newer.db"
+    text, other, newer, older = (tmp_path / name for name in ("notes.txt", "other.db", "newer.db", "older.db"))
     text.write_text("not a database at all" * 100)
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE photos (name TEXT)")
+    with closing(sqlite3.connect(older)) as connection:
+        connection.executescript((Path(__file__).parent / "older" / "schema_3.sql").read_text())
+    before = older.read_bytes()
     await open_once(newer)
     with closing(sqlite3.connect(newer)) as connection:
         connection.execute("PRAGMA user_version = 2")
@@ -71,9 +74,11 @@ async def test_path_or_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) ->
         (text, "is not a SQLite database"),
         (other, r"of another program: name a new file, for example sqlite:.*/other-new.db"),
         (newer, r"newer auditor \(format 2\)"),
+        (older, r"of a development version .* or of another program: name a new file, .*/older-new\.db"),
     ):
         with pytest.raises(LedgerError, match=sentence):
             await open_once(path)
+    assert older.read_bytes() == before
 
 
 async def test_damaged_file(tmp_path: Path) -> None:

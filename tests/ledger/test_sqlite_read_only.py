@@ -99,19 +99,6 @@ async def test_verified(stub: StubServer, place: Path, suffixes: tuple[str, ...]
     assert said.endswith("; the verification continues, and notes nothing of it there")
 
 
-async def test_loss_that_cannot_be_noted_is_counted(stub: StubServer, place: Path) -> None:
-    """A loss is noted after the summary has told it."""
-    async with make_bench(stub, place / "work") as bench:
-        await bench.recorded(bench.put("key", b"old"))
-        bench.put("key", b"new")
-        path = keep(place, ("",))
-    with sealed_off(path.parent):
-        async with open_ledger(f"sqlite:{path}") as ledger:
-            found = await Bench(stub, ledger, place / "out").verify(grace=0.0)
-    assert found.outcomes["lost"] == 1
-    assert found.summary["unnoted"] == len(found.documents)
-
-
 def test_exported_shown_and_checked(place: Path, capfdbinary: Any) -> None:
     path = asyncio.run(filled(place))
     ledger, key = f"sqlite:{path}", f"s3://{ENTRY.bucket}/one"

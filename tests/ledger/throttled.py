@@ -17,7 +17,7 @@ from auditor.model.object import ObjectRef
 from tests.conformance.ledgers.base import ENTRY, SHA
 
 CODES = (("ProvisionedThroughputExceededException", 400), ("ThrottlingException", 400), ("InternalServerError", 500))
-COUNT = 60
+COUNT = 24
 
 
 class Throttled:

@@ -15,9 +15,8 @@ from auditor.aws.connection import Connection
 from auditor.aws.endpoint import plain_origin
 from auditor.aws.plain import plain
 from auditor.errors import CallFailed
-from auditor.runs.stores import direct_objects
 from auditor.runs.stores.base import ATTEMPTS
-from auditor.runs.stores.direct_objects import DirectObjects, KeptTransports
+from auditor.runs.stores.direct_objects import DirectObjects
 from auditor.s3.http.base import ConnectionLostError, Request, Response, TransportError
 
 SLOW_DOWN = Response(503, "", {}, b"<Error><Code>SlowDown</Code></Error>")
@@ -133,13 +132,3 @@ def test_body_is_signed_where_tls_does_not_protect_it(tmp_path: Path) -> None:
                     told = [headers[name] for name in ("content-length", "content-md5", "content-type")]
                     assert (told, headers["if-none-match"]) == (["7", "m", "x/y"], "*")
                     assert "if-none-match" in headers["authorization"]
-
-
-def test_connections_are_kept_from_one_store_to_the_next() -> None:
-    kept = KeptTransports()
-    connection = Connection(bucket="results", region="eu-west-1", endpoint_url="http://127.0.0.1:1")
-    first, second, other = (direct_objects.open_objects(connection, one) for one in (kept, kept, None))
-    assert isinstance(first, DirectObjects)
-    assert isinstance(second, DirectObjects)
-    assert isinstance(other, DirectObjects)
-    assert first.transport is second.transport is not other.transport

@@ -32,7 +32,7 @@ from tests.support.encoded_lines import encode_object
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
 from tests.support.run_lines import run_lines
-from tests.support.samples.reports import ROLLED_UP, RUN, finding, judged, sample_summary, target
+from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -108,19 +108,6 @@ def test_parts_roll_together_and_hold_every_line_in_order(store: LocalStore) -> 
         assert len(gzip.decompress(store.get(path) or b"").splitlines()) == PART
 
 
-def test_same_lines_same_bytes(tmp_path: Path) -> None:
-    written = []
-    for name in ("one", "two"):
-        store, tally = LocalStore(tmp_path / name), Tally()
-        with opened(store, tally) as folder:
-            put_all(folder, tally, judgements())
-            folder.save()
-        written.append(store.get(f"{FOLDER}/objects/part-00000-00000.jsonl.gz"))
-    assert written[0] == written[1]
-    assert written[0] is not None
-    assert written[0][4:8] == b"\0\0\0\0"  # gzip's time
-
-
 def test_part_that_has_been_open_long_enough(store: LocalStore) -> None:
     tally, clock = Tally(), Clock()
     with opened(store, tally, clock=clock) as folder:
@@ -143,14 +130,6 @@ def test_part_that_has_been_open_long_enough(store: LocalStore) -> None:
         folder.flush()
     assert keys(store) == ["a", "b", "c"]
     assert len(store.list(f"{FOLDER}/objects/")) == 2
-
-
-def test_many_findings_of_few_objects_end_a_part_too(store: LocalStore) -> None:
-    tally = Tally()
-    with opened(store, tally, part_lines=10) as folder:
-        put(folder, tally, judged("a", *[finding("a")] * 10))
-        folder.flush()
-        assert len(keys(store, "findings")) == 10
 
 
 def test_write_asks_for_a_flush_before_memory_grows(store: LocalStore) -> None:
@@ -182,23 +161,6 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
     assert set(saved) == {
         *("format", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
     }
-
-
-def test_saved_tally_has_what_was_counted_after_the_last_line(store: LocalStore) -> None:
-    tally = Tally()
-    with opened(store, tally) as folder:
-        put(folder, tally, judged("a"))
-        tally.delete_marker()
-        folder.save()
-        state = load_checkpoint(store, "audited", RUN)
-        assert state is not None
-        assert state.tally.coverage["delete_markers"] == 1
-        tally.delete_marker()
-        folder.save()
-    state = load_checkpoint(store, "audited", RUN)
-    assert state is not None
-    assert (state.next_part, state.start_after) == (1, "a")
-    assert state.tally.coverage["delete_markers"] == 2
 
 
 def versions(key: str, *ids: str) -> list[Any]:
@@ -283,20 +245,6 @@ def test_unfinished_files_of_a_killed_run_are_removed_and_those_of_other_ranges_
         with opened(store, Tally(), range_id=range_id):
             pass
         assert hidden(store) == sorted(left)
-
-
-def test_part_whose_objects_never_came_does_not_count(store: LocalStore) -> None:
-    tally = Tally()
-    with opened(store, tally) as folder:
-        put(folder, tally, judged("a", finding("a")))
-        folder.flush()
-    store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(b'{"key":"a"}\n'))
-    assert keys(store, "findings") == []
-    with opened(store, tally) as folder:
-        put(folder, tally, judged("b", finding("b")))
-        folder.save()
-    store.put(f"{FOLDER}/findings/part-00000-00001.jsonl.gz", gzip.compress(b'{"key":"c"}\n'))
-    assert keys(store, "findings") == ["b"]
 
 
 def finished(store: LocalStore, run_id: str = RUN, complete: bool = True, **aim: Any) -> Any:
@@ -449,29 +397,3 @@ def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> Non
     assert store.get(f"{FOLDER}/state.json") == before
     assert hidden(store) == []
     assert_once(store, go_on(store))
-
-
-def test_disk_that_is_full_while_a_part_grows(tmp_path: Path) -> None:
-    script = """
-import os, resource, sys
-from auditor.errors import OutputError
-from auditor.runs.folder import RunFolder
-from auditor.runs.stores.local import LocalStore
-from auditor.runs.tally import Tally
-from tests.support.samples.reports import RUN, target
-folder = RunFolder(LocalStore(__import__("pathlib").Path(sys.argv[1])), "audited", RUN, target=target(), tally=Tally())
-folder.prepare()
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    with folder:
-        for number in range(1000):
-            if folder.write(str(number), None, os.urandom(1000).hex().encode()):
-                folder.flush()
-except OutputError as error:
-    print(error)
-"""
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "would grow past the largest file" in done.stdout
-    assert done.stderr == ""
-    assert [path for path in tmp_path.glob("**/*") if path.is_file() and path.suffix != ".lock"] == []

@@ -1,27 +1,30 @@
-"""Two processes on one run in a bucket: the later claim has it, the other one stops, and the lines add up."""
+"""Two processes on one run: in a bucket the later claim has it, in a directory the second is refused."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.base import Store
+from auditor.runs.stores.local import LocalStore
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
+from tests.support.paths import ROOT
 from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
@@ -142,20 +145,6 @@ def test_a_late_claim_takes_the_run_and_the_writer_before_stops_at_its_next_chec
     two.write(len(KEYS))
     two.end()
     check(two.store)
-
-
-def test_a_late_claim_leaves_a_run_alone_that_has_just_moved(start: Start) -> None:
-    begun(start)
-    one = start()
-    one.folder.prepare()
-    two = start()
-    one.write(17)
-    with pytest.raises(RunTaken, match="this one stops"):
-        two.folder.prepare()
-    two.folder.close()
-    one.write(len(KEYS))
-    one.end()
-    check(one.store)
 
 
 def test_a_late_claim_leaves_a_run_alone_that_was_handed_over_since(start: Start) -> None:
@@ -280,25 +269,6 @@ def test_the_checkpoint_names_its_writer_until_the_run_is_saved(start: Start) ->
     assert (saved.writer, saved.skipped_parts) == (None, ())
 
 
-def test_a_bucket_without_conditional_writes_still_tells_two_apart(start: Start) -> None:
-    begun(start)
-    one, two = start(), start()
-    for process in (one, two):
-        process.store._conditional = False
-    one.folder.prepare()
-    one.write(15)
-    with pytest.raises(RunTaken):
-        two.folder.prepare()
-    one.write(len(KEYS))
-    one.end()
-    check(one.store)
-
-
-def test_a_store_that_neither_locks_nor_writes_on_conditions_is_no_place_for_a_run() -> None:
-    with pytest.raises(TypeError, match="has neither locks nor conditional writes"):
-        writer_of(cast(Store, object()), "audited", RUN, "00000")
-
-
 def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> None:
     """S3 refuses a conditional write with 409 during another write of the object, although the condition holds."""
     for conflicts in (1, 4, 5, 6):
@@ -315,3 +285,50 @@ def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> 
             with pytest.raises(RunTaken):
                 process.folder.prepare()
         assert len(objects.written) == min(conflicts + 1, 5)
+
+
+# In a directory a lock does it: the second process is refused until the first ends or is killed.
+
+HOLDER = """
+import sys
+from pathlib import Path
+from auditor.runs.stores.local import LocalStore
+release = LocalStore(Path(sys.argv[1])).hold(sys.argv[2], sys.argv[3])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def local_folder(root: Path, range_id: str = "00000", run: str = RUN) -> RunFolder:
+    return RunFolder(LocalStore(root), "audited", run, range_id, target=target(), tally=Tally())
+
+
+def test_second_writer_is_refused_until_the_first_closes(tmp_path: Path) -> None:
+    with local_folder(tmp_path, "00001") as first, local_folder(tmp_path, "00002") as other_range:
+        first.prepare()
+        other_range.prepare()
+        with local_folder(tmp_path, "00001", RUN.replace("0a1b2c", "ffffff")) as another:
+            another.prepare()
+        with local_folder(tmp_path, "00001") as second, pytest.raises(OutputError, match="another process"):
+            second.prepare()
+    with local_folder(tmp_path, "00001") as third:
+        third.prepare()
+
+
+def test_killed_writer_holds_nothing(tmp_path: Path) -> None:
+    with local_folder(tmp_path) as mine:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(tmp_path), mine.path, "00000"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(OutputError, match="another process"):
+                mine.prepare()
+        finally:
+            holder.kill()
+            holder.communicate()
+        mine.prepare()

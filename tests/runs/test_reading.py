@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,13 +16,16 @@ from auditor.model.json_codec import encode_line, plain
 from auditor.model.line_records import encode_object, object_line, routed_line
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
+from auditor.runs import run as past_runs
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.folder_place import open_run
+from auditor.runs.parts import KINDS
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.support.killed_run import put
+from tests.support.killed_run import judgements, put, put_all
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
 from tests.support.servers.clients import client
@@ -96,16 +98,6 @@ def test_lines_of_one_key_are_found_among_keys_that_begin_alike(tmp_path: Path) 
         assert run.of_key(f"{key}-") == [], key
 
 
-def test_parts_without_the_key_are_not_read(store: LocalStore) -> None:
-    write_run(store)
-    run = RunReader(store, "audited", RUN)
-    *_, last = sorted(store.list(f"{FOLDER}/objects/"))
-    store.put(last, b"damaged")
-    assert [line.key for line in run.of_key("a")] == ["a"]
-    with pytest.raises(OutputError, match="is damaged"):
-        run.of_key("d")
-
-
 def test_metadata_values_where_the_run_keeps_them(store: LocalStore) -> None:
     with RunFolder(store, "audited", RUN, target=target(), tally=Tally()) as folder:
         folder.prepare()
@@ -172,22 +164,6 @@ def test_a_damaged_line_is_named(store: LocalStore, tmp_path: Path) -> None:
         list(RunReader(store, "audited", RUN).objects())
 
 
-def test_memory_does_not_grow_with_the_run(store: LocalStore) -> None:
-    lines = 1_500
-    with RunFolder(store, "audited", RUN, target=target(), tally=Tally(), part_lines=lines // 10) as folder:
-        folder.prepare()
-        for number in range(lines):
-            if folder.write(f"{number:05}", None, encode_object(judged(f"{number:05}"), None)):
-                folder.flush()
-        folder.save()
-    tracemalloc.start()
-    try:
-        assert sum(1 for _ in RunReader(store, "audited", RUN).objects()) == lines
-        assert tracemalloc.get_traced_memory()[1] < 700_000
-    finally:
-        tracemalloc.stop()
-
-
 def test_opened_by_its_path(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(store)
     for ending in ("", "/"):
@@ -223,3 +199,53 @@ def test_a_place_without_a_run() -> None:
     ):
         with pytest.raises(UsageError, match=sentence), open_run(place):
             pass
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> LocalStore:
+    """A store with a run that was stopped."""
+    made = LocalStore(tmp_path)
+    tally = Tally()
+    with RunFolder(made, "audited", RUN, target=target(), tally=tally, part_lines=5) as folder:
+        folder.prepare()
+        put_all(folder, tally, judgements())
+        folder.save()
+    return made
+
+
+def resume(store: LocalStore) -> None:
+    state = load_checkpoint(store, "audited", RUN)
+    assert state is not None
+    with RunFolder(store, "audited", RUN, target=target(), tally=state.tally, state=state) as folder:
+        folder.prepare()
+
+
+def test_part_that_is_gone_ends_the_run(stopped: LocalStore, tmp_path: Path) -> None:
+    resume(stopped)  # as it was
+    for number, kinds in ((0, KINDS), (2, KINDS), (1, ("objects",))):
+        names = [f"part-00000-0000{number}.jsonl.gz" for _ in kinds]
+        files = [tmp_path / FOLDER / kind / name for kind, name in zip(kinds, names, strict=True)]
+        whole = {file: file.read_bytes() for file in files if file.exists()}
+        for file in whole:
+            file.unlink()
+        with pytest.raises(OutputError, match=f"{names[0]} is gone.*start a new run"):
+            resume(stopped)
+        for file, data in whole.items():
+            file.write_bytes(data)
+
+
+def test_line_that_is_no_object_or_names_none_is_damage(stopped: LocalStore) -> None:
+    for line in (b"[1]", b'"text"', b"7", b"[" * 100_000):
+        stopped.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
+        with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
+            list(RunReader(stopped, "audited", RUN).findings())
+    path = f"{FOLDER}/objects/part-00000-00000.jsonl.gz"
+    whole = gzip.decompress(stopped.get(path) or b"").splitlines(keepends=True)[1]
+    for old, new in (
+        (b'"version_id":null,', b""),
+        (b'"key":"k001"', b'"key":7'),
+        (b'"key":"k001"', b'"key":"\xff"'),
+    ):
+        stopped.put(path, gzip.compress(b"".join([whole, whole.replace(old, new)])))
+        with pytest.raises(OutputError, match="is damaged"):
+            list(past_runs.open_run(Path(stopped.uri(FOLDER))).results())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -16,39 +16,31 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.aws.connection import Connection
-from auditor.aws.session import make_client
 from auditor.errors import CallFailed, OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import RunFolder
 from auditor.runs.latest import last_run
-from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, BucketObjects, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store
-from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
-from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
 from tests.support.paths import ROOT
-from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
+from tests.support.servers.clients import client
 
 Json = dict[str, Any] | None
 
 
 @pytest.fixture(scope="module")
-def s3(moto_url: str) -> Iterator[Any]:
-    """A client, and the bucket "results"; each test has a prefix of its own there."""
-    client = make_client("s3", Connection(bucket="results", endpoint_url=moto_url), endpoint_url=moto_url)
-    client.create_bucket(Bucket="results")
-    yield client
-    client.close()
+def results(moto_url: str) -> str:
+    """A bucket; each test has a prefix of its own there."""
+    with closing(client("s3", moto_url)) as s3:
+        s3.create_bucket(Bucket="results")
+    return "s3://results"
 
 
 @pytest.fixture
-def place(s3: Any) -> str:
-    return f"s3://results/{uuid4().hex}"
+def place(results: str) -> str:
+    return f"{results}/{uuid4().hex}"
 
 
 @pytest.fixture(params=["local", "s3", "s3 by the SDK"])
@@ -349,64 +341,12 @@ def test_written_only_if_nobody_did_in_between(place: str, moto_url: str) -> Non
     assert not other.parent.exists(), "the spool is gone when the store is closed"
 
 
-def test_bucket_keys_types_and_uri(s3: Any, moto_url: str) -> None:
-    with open_store("s3://results/a//b/", endpoint_url=moto_url) as store:
-        store.put("run/report.html", b"<!DOCTYPE html>")
-        assert store.uri("run/report.html") == "s3://results/a//b/run/report.html"
-        assert store.bucket == "results"
-    reply = s3.head_object(Bucket="results", Key="a//b/run/report.html")
-    assert reply["ContentType"] == "text/html; charset=utf-8"
-
-
 def test_more_files_than_one_page_of_a_listing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
     names = [f"objects/{number}" for number in range(5)]
     for name in names:
         store.put(name, b"")
     assert store.list("objects/") == names
-
-
-def test_run_in_a_bucket_is_killed_and_resumed(place: str, moto_url: str) -> None:
-    with open_store(place, endpoint_url=moto_url) as store:
-        tally = Tally()
-        folder = RunFolder(store, "audited", RUN, target=target(), tally=tally, part_lines=PART)
-        folder.prepare()
-        put_all(folder, tally, judgements()[:12])
-        stale = f"{folder.path}/findings/part-00000-00002.jsonl.gz"  # put in place just before the end
-        store.put(stale, b"stale")
-        folder.close()
-    with open_store(place, endpoint_url=moto_url) as store:
-        state = load_checkpoint(store, "audited", RUN)
-        assert state is not None
-        assert state.start_after == "k009"
-        tally = state.tally
-        with RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART) as folder:
-            folder.prepare()
-            assert gzip.decompress(store.get(stale) or b"") == b""
-            put_all(folder, tally, judgements()[10:])
-            folder.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
-        lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
-        assert lines == [judgement.evidence.ref.key for judgement in judgements()]
-        assert tally.coverage["listed"] == len(lines)
-        latest = json.loads(store.get("bucket=audited/latest.json") or b"")
-        assert latest == {"format": 1, "runs": {"current": {"": RUN}, "versions": {}}}
-
-
-def test_no_such_bucket(moto_url: str) -> None:
-    with open_store("s3://missing-bucket/x", endpoint_url=moto_url) as store:
-        for use in uses(store):
-            with pytest.raises(OutputError, match=r"s3://missing-bucket/x.* does not exist \(NoSuchBucket\)"):
-                use()
-
-
-def uses(store: Store) -> list[Callable[[], object]]:
-    return [
-        store.check_writable,
-        lambda: store.put("a", b""),
-        lambda: moved(store, "a", spooled(store, b"")),
-        lambda: store.list("a"),
-        lambda: store.update_json("a", lambda value: {}),
-    ]
 
 
 def denied() -> None:

@@ -8,40 +8,17 @@ import pytest
 from msgspec.structs import fields, replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
-from auditor.model.finding import Judgement, RuleUndecided, Severity
+from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_codec import JsonError, plain, typed
 from auditor.model.object import Unread
-from auditor.model.summary import KeptFact, KeptFacts
-from auditor.reports.summary import audiences_of, kept_of
+from auditor.reports.summary import audiences_of
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
 
 
-def test_one_of_each_outcome() -> None:
-    tally = tally_of(judged("a", finding("a"), finding("a", "O05", Severity.MEDIUM)), denied("b"), gone("c"))
-    tally.delete_marker(2)
-    assert tally.coverage == {"listed": 3, "audited": 1, "vanished": 1, "undecided": 1, "delete_markers": 2}
-    assert tally.verdicts == {"exposed": 0, "unknown": 1, "shared": 0, "masked": 0, "dormant": 0, "private": 1}
-    assert tally.findings == {"critical": 0, "high": 1, "medium": 1, "low": 0, "info": 0}
-    assert tally.rules == {"O02": 1, "O05": 1}
-    assert tally.unread == {"GetObjectAcl AccessDenied": 1}
-    tally.check()
-
-
 def shared(key: str, *audience: Audience) -> Judgement:
     return replace(judged(key), access=ObjectAccess(Verdict.SHARED, audience))
-
-
-def test_an_object_counts_for_each_audience() -> None:
-    one, two = Audience(AudienceKind.ACCOUNT, "444455556666"), Audience(AudienceKind.NETWORK, "203.0.113.0/24")
-    anyone = replace(judged("c"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),)))
-    tally = tally_of(shared("a", one), shared("b", one, two), anyone, judged("d"))
-    assert audiences_of(tally) == {
-        "exposed": {"anyone": 1},
-        "shared": {"account 444455556666": 2, "network 203.0.113.0/24": 1},
-    }
-    assert audiences_of(typed(Tally, json.loads(json.dumps(plain(tally))))) == audiences_of(tally)
 
 
 def test_more_audiences_than_are_named() -> None:
@@ -53,11 +30,6 @@ def test_more_audiences_than_are_named() -> None:
     assert next(iter(found["shared"].items())) == ("account 000000000000", 2)
     assert list(found["shared"].items())[-1] == (OTHERS, 7)
     assert found["exposed"] == {"anyone": 1}
-
-
-def test_a_very_long_audience_has_no_name_of_its_own() -> None:
-    tally = tally_of(shared("a", Audience(AudienceKind.GROUP, "x" * 2000), Audience(AudienceKind.GROUP, "y" * 2000)))
-    assert audiences_of(tally) == {"shared": {OTHERS: 1}}
 
 
 def test_saved_and_restored() -> None:
@@ -147,16 +119,6 @@ def test_rules_that_were_undecided_for_audited_objects_are_named_once_and_after_
     assert tally.rules_undecided(of_bucket) == (*of_bucket, by_verdict)
     assert tally.rules_undecided(()) == (by_verdict, hidden)
     assert tally_of(judged("c")).rules_undecided(of_bucket) == of_bucket
-
-
-def test_kept_facts_of_ranges_add_up_and_the_oldest_stays_the_oldest() -> None:
-    total, other = Tally(), Tally()
-    total.kept, total.oldest = {"acl run": 2}, {"acl": 200}
-    other.kept, other.oldest = {"acl run": 1, "head inventory": 4}, {"acl": 100, "head": 300}
-    add_tally(total, other)
-    assert total.kept == {"acl run": 3, "head inventory": 4}
-    assert total.oldest == {"acl": 100, "head": 300}
-    assert kept_of(total) == KeptFacts(KeptFact(3, 0, "1970-01-01T00:01:40Z"), KeptFact(0, 4, "1970-01-01T00:05:00Z"))
 
 
 def filled(number: int) -> Tally:

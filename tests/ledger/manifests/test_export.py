@@ -90,18 +90,6 @@ def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout.count(b": FAILED\n")) == (1, 1)
 
 
-def test_lines_are_those_of_coreutils_letter_by_letter(tmp_path: Path) -> None:
-    tool = shutil.which("sha256sum")
-    if tool is None:
-        pytest.skip("sha256sum is not installed")
-    names = ["a", " b", "c\nd", "e\\f", "g\rh", "*i", "\u00e9"]
-    for name in names:
-        (tmp_path / name).write_bytes(name.encode())
-    theirs = subprocess.run([tool, "--", *sorted(names)], cwd=tmp_path, check=True, capture_output=True).stdout
-    ours, _ = asyncio.run(exported(ledger_with({name: name.encode() for name in names})))
-    assert ours == theirs
-
-
 def test_coreutils_checks_names_that_lead_out_of_the_folder(tmp_path: Path) -> None:
     tool = shutil.which("sha256sum")
     if tool is None:

@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import ManifestError
 from auditor.ledger.base import Expectation
 from auditor.ledger.manifests.base import ManifestFile
-from auditor.ledger.manifests.load import BATCH, Imported, Read, Spool, import_all, read_all
+from auditor.ledger.manifests.load import BATCH, Imported, Spool, import_all, read_all
 from auditor.model.target import Target
 from tests.support.fakes.manifests import THEN, MemoryLedger
 
@@ -101,21 +101,6 @@ def test_name_that_is_no_key(tmp_path: Path) -> None:
         (f"key,digest\n,{SHA}\n", "sums:2: the line names no file"),
     ):
         assert sentence in refused(write(tmp_path, sums=text))
-
-
-def test_tag_manifest_is_left_out_and_other_algorithms_are_counted(tmp_path: Path) -> None:
-    sources = write(
-        tmp_path,
-        tagmanifest_txt="",
-        sums=f"{SHA}  a\n{MD5}  a\n",
-    )
-    (tmp_path / "tagmanifest-sha256.txt").write_text(f"{SHA}  bag-info.txt\n")
-    sources[0] = ManifestFile(str(tmp_path / "tagmanifest-sha256.txt"))
-    with Spool(sources) as spool:
-        assert read_all(sources, spool, "", algorithms=["sha256"]) == [
-            Read(file=sources[0].shown, form="", digests=0, other=0),
-            Read(file=sources[1].shown, form="sha256sum", digests=1, other=1),
-        ]
 
 
 async def test_last_version_of_our_table_speaks_for_its_key(tmp_path: Path) -> None:
