@@ -17,9 +17,6 @@ from auditor.errors import BucketError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
-from auditor.model.target import Target
-from auditor.runs.latest import last_run
-from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
@@ -66,14 +63,6 @@ def test_an_empty_event_and_a_schedule_mean_every_configured_bucket() -> None:
         for function in ("audit", "verify"):
             with pytest.raises(UsageError, match=r"only schedules \(aws\.events, aws\.scheduler\)"):
                 read_event(SCHEDULE | changed, {"AUDITOR_BUCKETS": "one"}, function)
-
-
-def test_an_event_wins_over_the_environment() -> None:
-    event = {"bucket": "bbb", "prefix": "p/", "engine": "boto3", "versions": True, "max_rate": 10, "only": ["O01"]}
-    invocation = read_event(event, {"AUDITOR_ENGINE": "aioboto3", "AUDITOR_BUCKETS": "one"})
-    target = invocation.targets[0]
-    assert (target.bucket, target.prefix, target.versions) == ("bbb", "p/", True)
-    assert (invocation.settings.engine, invocation.settings.max_rate) == ("boto3", 10.0)
 
 
 def test_an_event_that_means_nothing_is_refused_by_name() -> None:
@@ -139,17 +128,6 @@ async def test_a_run_that_is_none_and_an_empty_bucket_are_refused_and_nothing_is
         with pytest.raises(UsageError, match=r"is not a run ID|there is no run|bucket is empty"):
             await AuditFunction(environ(stub, tmp_path)).handle(event, FunctionContext(seconds_left=900.0))
     assert stub.count("ListObjectsV2") == 0
-
-
-async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
-    stub.put("audited", "a.txt", b"x")
-    service = AuditFunction(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
-    with pytest.raises(BucketError, match="no-such-bucket"):
-        await service.handle({}, FunctionContext(seconds_left=900.0))
-    with open_store(str(tmp_path)) as store:
-        before = last_run(store, Target("audited"))
-        assert before is not None
-        assert before.complete
 
 
 async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:

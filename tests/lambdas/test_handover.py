@@ -17,7 +17,6 @@ from auditor.errors import RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import MOST_HOPS, next_event
-from auditor.lambdas.metrics import UNITS
 from auditor.model.target import Target
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
@@ -113,6 +112,7 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     assert account.metric("RunsComplete") == 1
     assert account.metric("RunsHandedOn") == len(hops)
     assert account.metric("Objects") == OBJECTS
+    assert account.lines[-1]["Target"] == "audited"
     assert account.messages == []
     ((kind, detail),) = account.finished
     assert (kind, detail["run"], detail["alert"], detail["exit_code"]) == ("S3 Audit Finished", first["run"], False, 0)
@@ -149,24 +149,9 @@ async def test_a_key_range_goes_on_as_the_range_that_it_was(
         (summary,) = (await service.handle(account.events.pop(), account.around()))["runs"]
     assert summary["complete"]
     assert summary["coverage"]["listed"] == 40
+    assert "Target" not in account.lines[-1], "a part of a target says nothing of it"
     assert (summary["target"]["start_after"], summary["target"]["stop_at"]) == ("009", "049")
     assert not (tmp_path / "bucket=audited" / "latest.json").exists()
-
-
-async def test_a_target_that_was_not_reached_is_handed_on_too(
-    service: AuditFunction, stub: StubServer, tmp_path: Path
-) -> None:
-    stub.world.add("second")
-    account = Account()
-    stub.faults = [account.deadline.at("020")]
-    service = AuditFunction({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/"})
-    await service.handle({"max_rate": 500}, account.around())
-    second, first = map(dict, account.events)
-    assert (first["bucket"], "start_after" in first) == ("audited", True)
-    run = second.pop("run")
-    assert second == {"bucket": "second", "prefix": "prefix/", "versions": False, "hop": 1, "max_rate": 500}
-    (summary,) = (await service.handle({**second, "run": run}, Account(900.0).around()))["runs"]
-    assert (summary["complete"], summary["run"]) == (True, run)
 
 
 async def test_function_over_several_buckets_writes_their_index(
@@ -218,17 +203,6 @@ async def test_a_failure_is_measured_told_and_raised(service: AuditFunction) -> 
         await service.handle({"bukket": "audited"}, account.around())
     assert account.metric("RunsFailed") == 2
     assert len(account.messages) == 2
-
-
-async def test_every_metric_that_is_emitted_is_declared(service: AuditFunction) -> None:
-    account = Account(900.0)
-    await service.handle({}, account.around())
-    (line,) = account.lines
-    for directive in line["_aws"]["CloudWatchMetrics"]:
-        assert directive["Namespace"] == "S3Auditor"
-        assert {metric["Name"] for metric in directive["Metrics"]} <= UNITS.keys()
-        assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
-        assert set(directive["Dimensions"][0]) <= line.keys()
 
 
 def test_past_two_hundred_hops_it_stops() -> None:

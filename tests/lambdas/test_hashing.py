@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -171,15 +170,6 @@ async def test_same_event_twice_is_known_the_second_time(service: HashingFunctio
     assert len(cloud.items()) == 1
 
 
-async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingFunction, cloud: Cloud) -> None:
-    body = encode(HashMessage("run", "no-such-bucket-here", ("sha256",), (HashTask("key", None, "etag", 1),)))
-    assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
-    answer = cloud.client("sqs").get_queue_attributes(QueueUrl=cloud.environ["AUDITOR_QUEUE"], AttributeNames=["All"])
-    # On a busy machine its delay of seconds may have passed already.
-    sent = [answer["Attributes"][f"ApproximateNumberOfMessages{kind}"] for kind in ("Delayed", "")]
-    assert sorted(sent) == ["0", "1"]
-
-
 async def test_event_that_is_no_sqs_batch(service: HashingFunction) -> None:
     wrong: tuple[Any, ...] = ({"bucket": "x"}, [], "Records", {"Records": {}}, {"Records": [{}]}, {"Records": ["a"]})
     for event in wrong:
@@ -202,15 +192,6 @@ async def test_a_record_without_what_a_message_has_fails_alone(service: HashingF
     found = {item["pk"]["S"] for item in cloud.items()}
     assert found == {f"{cloud.bucket}/good {number}" for number in range(len(cases))}
     assert cloud.letters() == []
-
-
-async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(service: HashingFunction, cloud: Cloud) -> None:
-    counts: tuple[Any, ...] = (None, [], {"ApproximateReceiveCount": None}, {"ApproximateReceiveCount": "x"})
-    event = cloud.received(*(cloud.message(cloud.task(f"key {number}", b"data")) for number in range(len(counts))))
-    for record, attributes in zip(event["Records"], counts, strict=True):
-        record |= {"attributes": attributes, "eventSourceARN": None}
-    assert await service.handle(event) == {"batchItemFailures": []}
-    assert len(cloud.items()) == len(counts)
 
 
 async def test_wrong_setting_is_named(cloud: Cloud) -> None:
@@ -321,17 +302,6 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
             assert await service.handle(cloud.left()) == {"batchItemFailures": []}
     (digest,) = [one["sha256"]["S"] for one in cloud.items() if "sha256" in one]
     assert digest == hashlib.sha256(data).hexdigest()
-
-
-async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(cloud: Cloud) -> None:
-    deadline = Deadline()
-    async with opened(cloud.environ, deadline) as service:
-        await service.handle({"Records": []})  # opens its clients
-        event = cloud.received(cloud.message(cloud.task("key", b"data")))
-        asyncio.get_running_loop().call_soon(deadline.come)  # before the first answer
-        assert await service.handle(event) == {"batchItemFailures": []}
-    assert cloud.items() == []
-    assert len(cloud.left()["Records"]) == 1
 
 
 async def test_messages_come_again_with_a_reason_from_a_ledger_that_falls_silent(

@@ -21,6 +21,12 @@ RUN = "20260102T030405Z-0a1b2c"
 log = logging.getLogger("auditor.test")
 
 
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep odd texts from pytest, which cannot report a lone surrogate."""
+    monkeypatch.setattr(logging.getLogger("auditor"), "propagate", False)
+
+
 def line(message: str, *args: object, error: BaseException | None = None) -> dict[str, Any]:
     """The line of one warning."""
     info = None if error is None else (type(error), error, error.__traceback__)

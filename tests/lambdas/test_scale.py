@@ -11,11 +11,10 @@ from typing import Any
 import boto3
 import pytest
 
-from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
-from auditor.lambdas.scale import LONGEST_ALONE, MOST_ROWS, Expected, Scale, is_alone, machine_for, seconds_alone
+from auditor.lambdas.scale import Scale, machine_for
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
@@ -150,13 +149,3 @@ async def test_the_deployments_numbers_are_read_or_refused(stub: StubServer, tmp
         environ = {"AUDITOR_OUT": str(tmp_path), f"AUDITOR_MAP_{name}": value}
         with pytest.raises(UsageError, match=rf"AUDITOR_MAP_{name} is .*give a whole number from {numbers}"):
             await AuditFunction(environ).handle({"bucket": "audited"}, Account().around())
-
-
-def test_an_hour_of_one_function_and_the_rows_that_its_disk_holds_are_the_limit() -> None:
-    assert seconds_alone(2_000 * 3600, 2_000.0) == LONGEST_ALONE
-    assert seconds_alone(10_000, 1_000_000.0) == seconds_alone(10_000, None)
-    mixed, live = Settings(source="mixed", max_rate=2_000.0), Settings(max_rate=2_000.0)
-    few, many = Expected(9_000, MOST_ROWS), Expected(9_000, MOST_ROWS + 1)
-    assert [is_alone(one, mixed) for one in (few, many)] == [True, False]
-    assert is_alone(many, live)
-    assert not is_alone(Expected(2_000 * LONGEST_ALONE + 1, 9), mixed)

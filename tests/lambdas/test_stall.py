@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -150,32 +149,6 @@ async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubSe
     assert after["run"] != run
 
 
-async def test_hand_over_without_an_answer_is_told_and_not_counted(stub: StubServer, tmp_path: Path) -> None:
-    fill(stub, "audited")
-
-    class Silent(Account):
-        async def invoke(self, event: Mapping[str, Any]) -> None:
-            await asyncio.Event().wait()
-
-    account = Silent(deadline=Deadline(MARGIN, CUT))
-    stub.faults = [silence_from(account, "030")]
-    with pytest.raises(RunError, match=r"Lambda did not answer.* the event \{"):
-        await function(stub, tmp_path).handle({}, account.around())
-    assert (account.metric("RunsHandedOn"), account.metric("RunsFailed"), len(account.messages)) == (0, 1, 1)
-
-
-async def test_alert_topic_without_an_answer_hides_no_failure(stub: StubServer, tmp_path: Path) -> None:
-    class Silent(Account):
-        async def publish(self, subject: str, message: str) -> None:
-            self.deadline.come()
-            await asyncio.Event().wait()
-
-    account = Silent(deadline=Deadline(1.0))
-    with pytest.raises(RunError, match="no bucket named 'no-such-bucket'"):
-        await function(stub, tmp_path, "no-such-bucket").handle({}, account.around())
-    assert account.metric("RunsFailed") == 1
-
-
 async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub: StubServer, tmp_path: Path) -> None:
     fill(stub, "audited")
     account, service = near(), function(stub, tmp_path)
@@ -284,24 +257,3 @@ async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
     assert (last["hashing"]["pending"], last["hashing"]["queued"]) == (0, OBJECTS)
     assert keys == audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
     assert account.messages == []
-
-
-async def test_run_that_a_silent_queue_ends_is_not_complete_and_the_next_start_sends_the_rest(
-    stub: StubServer, moto_url: str, tmp_path: Path
-) -> None:
-    """Nothing goes on with the run."""
-    fill(stub, "audited")
-    account, later = near(), Account(900.0)
-    async with queued(account, moto_url) as (server, url, received):
-        service = function(stub, tmp_path, AUDITOR_QUEUE=url, AUDITOR_LEDGER=f"sqlite:{tmp_path}/digests.db")
-        (first,) = (await service.handle({}, account.around(hands_on=False)))["runs"]
-        assert (first["complete"], first["coverage"]["listed"]) == (False, OBJECTS)
-        ((_, told),) = account.finished
-        assert told["exit_code"] == 4
-        (message,) = account.messages
-        assert f"the queue did not answer: the run sends {OBJECTS} objects without a digest" in message
-        server.silent = lambda method, target, headers: False
-        (last,) = (await service.handle({}, later.around()))["runs"]
-        keys = received()
-    assert (last["run"], last["complete"], last["hashing"]["queued"]) == (first["run"], True, OBJECTS)
-    assert keys == [f"{number:03}" for number in range(OBJECTS)]

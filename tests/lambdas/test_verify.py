@@ -82,15 +82,6 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     assert {name for line in account.lines for name in line if name in UNITS} >= {"VerificationsComplete"}
 
 
-async def test_clean_verification_tells_nobody(service: Service, stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path)
-    account = Account(60)
-    await service().handle({"source": "aws.scheduler", "detail-type": "Scheduled Event"}, account.around())
-    assert account.messages == []
-    assert [detail["alert"] for _, detail in account.finished] == [False]
-    assert account.metric("VerificationsComplete") == 1
-
-
 async def test_bucket_in_which_nothing_was_compared_is_an_alert(
     service: Service, stub: StubServer, tmp_path: Path
 ) -> None:
@@ -112,19 +103,6 @@ async def test_outcome_that_the_event_names_is_an_alert(
     await service().handle({"fail_on_outcomes": ["new", "changed"]} if named else {}, account.around())
     assert ["found 1 new." in message for message in account.messages] == [True] * named
     assert (account.metric("New"), account.metric("Changed"), account.metric("Deleted")) == (1, 0, 0)
-
-
-async def test_target_that_was_not_reached_and_has_no_successor_is_a_failure(
-    service: Service, stub: StubServer, tmp_path: Path
-) -> None:
-    await fill(stub, tmp_path)
-    stub.world.add("second")
-    stub.world.add("third")
-    account = Account()
-    stub.faults = [account.deadline.at("020")]
-    with pytest.raises(RunError, match=r"verification of s3://second did not start: .*; .*s3://third did not start: "):
-        await service(AUDITOR_BUCKETS=f"{BUCKET},second,third").handle({}, account.around(hands_on=False))
-    assert account.metric("VerificationsFailed") == 1
 
 
 async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(

@@ -109,42 +109,31 @@ def damage_row(path: Path, chance: Random) -> str:
     return f"{column} of {table} is {str(value)[:60]!r} by {text}"
 
 
-async def test_damaged_row_of_sqlite(tmp_path: Path) -> None:
-    whole, chance = tmp_path / "whole.db", Random(1)
+def damage_bytes(path: Path, chance: Random) -> str:
+    """Replace some bytes of a SQLite ledger, or cut it, and return words for it."""
+    data, bad = path.read_bytes(), chance.randbytes(chance.choice((1, 4, 40)))
+    at = chance.randrange(len(data))
+    path.write_bytes(data[:at] + (bad + data[at + len(bad) :] if chance.random() < 0.9 else b""))
+    return f"{len(bad)} bytes at {at}"
+
+
+async def test_damaged_rows_and_bytes_of_sqlite(tmp_path: Path) -> None:
+    whole, path, chance = tmp_path / "whole.db", tmp_path / "ledger.db", Random(1)
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
         await read(ledger)
-    for number in range(damaged_inputs(60)):
-        path = tmp_path / "ledger.db"
-        shutil.copy(whole, path)
-        told = damage_row(path, chance)
-        try:
-            async with open_ledger(f"sqlite:{path}") as ledger:
-                await read(ledger)
-        except LedgerError:
-            continue
-        except Exception as error:
-            error.add_note(f"input {number}: {told}")
-            raise
-
-
-async def test_damaged_bytes_of_sqlite(tmp_path: Path) -> None:
-    whole, chance = tmp_path / "whole.db", Random(2)
-    async with open_ledger(f"sqlite:{whole}") as ledger:
-        await filled(ledger)
-    data = whole.read_bytes()
-    for number in range(damaged_inputs(40)):
-        path, at = tmp_path / "ledger.db", chance.randrange(len(data))
-        bad = chance.randbytes(chance.choice((1, 4, 40)))
-        path.write_bytes(data[:at] + (bad + data[at + len(bad) :] if chance.random() < 0.9 else b""))
-        try:
-            async with open_ledger(f"sqlite:{path}") as ledger:
-                await read(ledger)
-        except LedgerError:
-            continue
-        except Exception as error:
-            error.add_note(f"input {number}: {len(bad)} bytes at {at}")
-            raise
+    for damage, usual in ((damage_row, 60), (damage_bytes, 40)):
+        for number in range(damaged_inputs(usual)):
+            shutil.copy(whole, path)
+            told = damage(path, chance)
+            try:
+                async with open_ledger(f"sqlite:{path}") as ledger:
+                    await read(ledger)
+            except LedgerError:
+                continue
+            except Exception as error:
+                error.add_note(f"input {number}: {told}")
+                raise
 
 
 class StoredItems:
@@ -188,17 +177,9 @@ def damage_item(items: list[dict[str, Any]], chance: Random) -> str:
     name = chance.choice([one for one in item if one not in ("pk", "sk")] or ["more"])
     text = chance.choice(TEXTS)
     values: list[dict[str, Any]] = [
-        *({"S": text}, {"S": text}, {"N": "1.5"}, {"N": "-1"}, {"N": "1E+2"}, {"N": "1E+125"}, {"N": "9" * 38}),
-        *(
-            {"BOOL": True},
-            {"NULL": True},
-            {"L": []},
-            {"L": [{"S": text}]},
-            {"L": [{"N": "1"}]},
-            {"M": {}},
-            {"B": "AA=="},
-        ),
-        *({"M": {"a": {"N": "1"}}}, {"SS": ["a"]}),
+        *({"S": text}, {"S": text}, *({"N": one} for one in ("1.5", "-1", "1E+2", "1E+125", "9" * 38))),
+        *({"BOOL": True}, {"NULL": True}, {"L": []}, {"L": [{"S": text}]}, {"L": [{"N": "1"}]}, {"M": {}}),
+        *({"M": {"a": {"N": "1"}}}, {"SS": ["a"]}, {"B": "AA=="}),
     ]
     if chance.random() < 0.15:
         item.pop(name, None)

@@ -172,23 +172,6 @@ async def test_reads_that_stay_unprocessed_are_an_error_not_an_unknown_object() 
         await ledger_of(client).known("b", [REF], ["sha256"])
 
 
-async def test_unversioned_ref_is_looked_for_page_by_page_under_every_version() -> None:
-    client = Answers(
-        {"Responses": {}},
-        {"Items": [], "LastEvaluatedKey": {"pk": {"S": "b/k"}, "sk": {"S": "x"}}},
-        {"Items": [item("v7#e"), item("v8#other", "11")]},
-    )
-    assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
-    assert client.asked[2].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
-
-
-async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> None:
-    refused = CallFailed("UpdateItem", "ConditionalCheckFailedException", 400)
-    client = Answers(refused, {}, {})
-    assert await ledger_of(client).record(ENTRY) is True
-    assert client.asked[1].ConsistentRead is True
-
-
 async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
     for _ in range(2):  # a table that is there is left as it is
         await create_table("by-arn", endpoint_url=moto_url)

@@ -179,13 +179,6 @@ async def test_known_objects_take_few_requests_and_read_units() -> None:
     assert passed.units < len(keys) / 15
 
 
-async def test_sparse_listing_of_a_dense_ledger_costs_little_more_than_questions() -> None:
-    keys = [f"{number:07}" for number in range(75_000)]
-    table, listed = GeneratedTable("bucket", keys), keys[::15]
-    await check(generated_reader(table), listed)
-    assert table.units < 1.25 * len(listed) / 2
-
-
 async def test_pass_that_fails_or_is_cancelled_is_begun_again_where_it_was() -> None:
     keys = [f"{number:06}" for number in range(24_000)]
     table = GeneratedTable("bucket", keys[::2])

@@ -184,14 +184,6 @@ async def test_missing_row_is_found(damager: Damager) -> None:
     assert (fault.kind, "the digest's row is missing" in fault.words) == ("line", True)
 
 
-async def test_verification_does_not_seal_a_damaged_row(damager: Damager) -> None:
-    await damager.ledger.record(ENTRY)
-    damager.row("digest", "sha256", OTHER)
-    await damager.ledger.note("bucket", [MATCH])
-    assert [one.kind for one in await damaged(damager.ledger)] == ["row"]
-    assert len(await lines(damager.ledger)) == 2
-
-
 async def test_damaged_key_of_a_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     async with open_ledger(f"sqlite:{path}") as ledger:

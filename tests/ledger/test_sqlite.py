@@ -11,13 +11,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from auditor.errors import LedgerError, UsageError
 from auditor.ledger import file_of, open_ledger
 from auditor.ledger.leases import Lease, Work
-from auditor.ledger.sqlite.connection import connect
-from auditor.ledger.sqlite.digests import look_up, record
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers.base import ENTRY
 
@@ -79,17 +76,6 @@ async def test_path_or_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) ->
         with pytest.raises(LedgerError, match=sentence):
             await open_once(path)
     assert older.read_bytes() == before
-
-
-async def test_damaged_file(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    await open_once(path)
-    with path.open("r+b") as file:
-        file.seek(100)
-        file.write(b"\xff" * (path.stat().st_size - 100))
-    with pytest.raises(LedgerError, match="is damaged"):
-        async with open_ledger(f"sqlite:{path}") as ledger:
-            await ledger.known("b", refs("x", 1), ["sha256"])
 
 
 async def test_refused_write(tmp_path: Path) -> None:
@@ -182,14 +168,3 @@ async def test_tampered_lease_or_checkpoint_is_none(tmp_path: Path) -> None:
         lease = await ledger.claim(work, "other", 600.0)
         assert isinstance(lease, Lease)
         assert (lease.owner, lease.fence, lease.hops) == ("other", 1, 1)
-
-
-def test_1000_refs_are_few_queries_and_100_records_one_transaction(tmp_path: Path) -> None:
-    statements: list[str] = []
-    with closing(connect(str(tmp_path / "ledger.db"))) as connection:
-        connection.set_trace_callback(statements.append)
-        look_up(connection, "b", [(b"k%d" % number, "e") for number in range(1000)])
-        assert len(statements) == 3
-        statements.clear()
-        assert record(connection, [replace(ENTRY, key=f"k{number}") for number in range(100)]) == [True] * 100
-        assert [one for one in statements if one.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]

@@ -26,16 +26,13 @@ import pytest
 
 import auditor
 from auditor.audit.divided.state import range_progress
-from auditor.audit.estate.files import EstateFiles, last_estates
 from auditor.audit.keeping.earlier import EarlierObjects
 from auditor.audit.resume import checkpoint
 from auditor.errors import AuditorError
-from auditor.model.estate import BucketCounts, BucketOutcome, BucketResult, EstateReport
 from auditor.model.json_codec import decode
 from auditor.model.line_records import ObjectRecord
 from auditor.model.object import Acl, Head, PartialHead, Unread
 from auditor.model.run_lines import FindingLine
-from auditor.model.summary import Coverage
 from auditor.model.target import Target
 from auditor.runs.key_file import KeyFile, load_keys
 from auditor.runs.latest import last_run, latest_runs
@@ -118,45 +115,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     found_last = [decode(FindingLine, line) for line in findings[-1:]]
     renewed = [(decode(ObjectRecord, line), found_last) for line in lines]
     write_renewals(store, BUCKET, BEGUN, b"abc", renewed, sure=True)
-    estate_files(store).write(report())
     verification = VerifyFolder(store, BUCKET, OTHER)
     paused: dict[Any, Any] = {("a", None): {"v": 1, "bytes": 64}}
     verification.put_checkpoint(VerifyCheckpoint(BEGUN, None, "k", paused=paused))
     return found
-
-
-def estate_files(store: LocalStore) -> EstateFiles:
-    return EstateFiles(store, "estate=e", ["111122223333"])
-
-
-def report() -> EstateReport:
-    """The report of an estate with two buckets."""
-    buckets = tuple(
-        BucketResult(
-            bucket=name, account="111122223333", outcome=BucketOutcome.AUDITED, sentence="all is read", run=OTHER
-        )
-        for name in ("one", "two")
-    )
-    return EstateReport(
-        estate=OTHER,
-        out="runs",
-        folder="estate=e",
-        since=None,
-        complete=True,
-        stopped=None,
-        exit_code=0,
-        line="2 buckets",
-        counts=BucketCounts(buckets=2, audited=2, excluded=0, holes=0),
-        accounts=(),
-        exclusions=(),
-        coverage=Coverage(listed=1, audited=1, vanished=0, undecided=0, delete_markers=0),
-        verdicts={"private": 1},
-        findings={"high": 0},
-        notes=("a note",),
-        not_looked_at=(),
-        seconds=1.5,
-        buckets=buckets,
-    )
 
 
 def packed(lines: list[bytes]) -> bytes:
@@ -354,15 +316,6 @@ def keys(place: Place, data: bytes) -> None:
     assert texts == {name: value for name, value in dict(given["policies"]).items() if isinstance(value, str)}
 
 
-def estate(place: Place, data: bytes) -> None:
-    store = LocalStore(place.root)
-    found = estate_files(store).last()
-    assert found is not None
-    assert last_estates(store) == [found]
-    buckets = [members(one, "bucket", "account", "outcome", "run", "sentence") for one in found.buckets]
-    document({**members(found, "estate", "line", "notes", "folder", "since"), "buckets": buckets}, data)
-
-
 def renewals(place: Place, data: bytes) -> None:
     found = read_renewals(LocalStore(place.root), BUCKET, "2026")
     assert found is not None
@@ -395,7 +348,6 @@ DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
     "plan.json": (f"{RUN.format(OTHER)}/plan.json", (plan,)),
     "state-00001.json": (f"{RUN.format(OTHER)}/state-00001.json", (ranges,)),
     "keys-00001.json": (f"{RUN.format(OTHER)}/keys-00001.json", (keys,)),
-    "estate.json": ("estate=e/estate.json", (estate,)),
     "verification": (f"bucket={BUCKET}/verify={OTHER}/state-00000.json", (verification,)),
 }
 """By name: the file that is damaged, and the doors that read it."""

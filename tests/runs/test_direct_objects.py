@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,20 +78,6 @@ def test_failure_that_passes_is_tried_again_and_no_refusal() -> None:
     assert len(transport.requests) == 3
     with pytest.raises(CallFailed, match="Malformed"):  # a write is answered with an ETag
         objects(Scripted(Response(200, "OK", {}, b""))).put("k", b"", kind="x/y", md5="m")
-
-
-@pytest.mark.parametrize(("before", "attempts"), [(None, 1), (DONE, ATTEMPTS), (DENIED, ATTEMPTS)])
-def test_address_that_never_connects_is_given_up_soon(before: Response | None, attempts: int) -> None:
-    transport, now = Scripted(*([before] if before else []), ConnectionLostError("no connection")), itertools.count()
-    store = objects(transport)
-    store._clock = lambda: 5.0 * next(now)
-    if before is not None:
-        with suppress(CallFailed):
-            store.get("k")
-        transport.requests.clear()
-    with pytest.raises(CallFailed, match="ConnectionError"):
-        store.get("k")
-    assert len(transport.requests) == attempts
 
 
 def test_keys_that_change_are_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

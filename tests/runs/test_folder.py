@@ -6,9 +6,6 @@ import errno
 import gzip
 import itertools
 import json
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -29,8 +26,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_object
-from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
-from tests.support.paths import ROOT
+from tests.support.killed_run import PART, judgements, put, put_all
 from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_summary, target
 
@@ -146,23 +142,6 @@ def test_write_asks_for_a_flush_before_memory_grows(store: LocalStore) -> None:
     assert not growing.exists()
 
 
-def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
-    tally = Tally()
-    with opened(store, tally, part_lines=2, hop=3) as folder:
-        for key in "abc":
-            put(folder, tally, judged(key))
-        folder.flush()
-    state = load_checkpoint(store, "audited", RUN)
-    assert state is not None
-    assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
-    assert state.target == target()
-    assert state.tally.coverage["listed"] == 2
-    saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
-    assert set(saved) == {
-        *("format", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
-    }
-
-
 def versions(key: str, *ids: str) -> list[Any]:
     return [judged(key, version_id=version) for version in ids]
 
@@ -178,26 +157,6 @@ def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> Non
         assert keys(store) == ["a"] * 4
         folder.save()
     assert keys(store) == ["a"] * 4 + ["b"]
-
-
-def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
-    tally = Tally()
-    with opened(store, tally, part_lines=2) as folder:
-        put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
-        folder.save(whole_key=False)
-        assert folder.saved_key == "a"
-    assert keys(store) == ["a", "a"]
-    assert tally.coverage["listed"] == 2
-    state = load_checkpoint(store, "audited", RUN)
-    assert state is not None
-    assert state.start_after == "a"
-    tally = state.tally
-    with opened(store, tally, state=state) as folder:
-        assert keys(store) == ["a", "a"]
-        put_all(folder, tally, versions("b", "1", "2"))
-        folder.save()
-    assert keys(store) == ["a", "a", "b", "b"]
-    assert tally.coverage["listed"] == 4
 
 
 def test_key_with_more_versions_than_memory_takes_is_read_again_whole(
@@ -293,11 +252,6 @@ def test_latest_is_the_newest_whole_run_that_ended(store: LocalStore) -> None:
         assert finished(store, run_id) == latest(whole=expected)
 
 
-def kill(root: Path, step: int) -> int:
-    command = [sys.executable, "-m", "tests.support.killed_run", str(root), str(step)]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
-
-
 def go_on(store: LocalStore) -> Tally:
     """Resume as the audit does: list after the checkpoint and write the rest."""
     state = load_checkpoint(store, "audited", RUN)
@@ -309,20 +263,6 @@ def go_on(store: LocalStore) -> Tally:
         put_all(folder, tally, rest)
         folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
     return tally
-
-
-@pytest.mark.parametrize("step", [4, 19])
-def test_killed_before_any_write_and_resumed(store: LocalStore, tmp_path: Path, step: int) -> None:
-    assert kill(tmp_path, step) == -signal.SIGKILL
-    assert store.get("bucket=audited/latest.json") is None
-    assert store.get(f"{FOLDER}/summary.json") is None
-    readable = keys(store)
-    assert readable == [f"k{number:03}" for number in range(len(readable))]
-    assert len(readable) % PART == 0 or len(readable) == OBJECTS
-    found = [key for judgement in judgements()[: len(readable)] for key in [hit.key for hit in judgement.findings]]
-    assert keys(store, "findings") == found
-    tally = go_on(store)
-    assert_once(store, tally)
 
 
 def assert_once(store: LocalStore, tally: Tally) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
@@ -23,8 +21,6 @@ from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
 from tests.support.killed_run import judgements, put, put_all
-from tests.support.log_lines import logged
-from tests.support.paths import ROOT
 from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
 
@@ -130,23 +126,6 @@ def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> Non
     check(two.store)
 
 
-def test_a_late_claim_takes_the_run_and_the_writer_before_stops_at_its_next_checkpoint(start: Start) -> None:
-    begun(start)
-    one = start()
-    one.folder.prepare()
-    one.write(13)
-    two = start()
-    with logged() as lines:
-        two.folder.prepare()
-    assert "names a writer that did not end" in lines[0]["message"]
-    with pytest.raises(RunTaken, match="this one stops"):
-        one.write(17)
-    one.folder.close()
-    two.write(len(KEYS))
-    two.end()
-    check(two.store)
-
-
 def test_a_late_claim_leaves_a_run_alone_that_was_handed_over_since(start: Start) -> None:
     begun(start)
     late = start()
@@ -246,15 +225,6 @@ def test_a_write_whose_answer_was_lost_is_recognized(start: Start) -> None:
     check(process.store)
 
 
-def test_a_checkpoint_that_somebody_removed_ends_the_run(start: Start) -> None:
-    begun(start)
-    process = start()
-    process.folder.prepare()
-    process.store.delete(f"{FOLDER}/state.json")
-    with pytest.raises(RunTaken):
-        process.write(len(KEYS))
-
-
 def test_the_checkpoint_names_its_writer_until_the_run_is_saved(start: Start) -> None:
     begun(start, PART)
     process = start()
@@ -289,15 +259,6 @@ def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> 
 
 # In a directory a lock does it: the second process is refused until the first ends or is killed.
 
-HOLDER = """
-import sys
-from pathlib import Path
-from auditor.runs.stores.local import LocalStore
-release = LocalStore(Path(sys.argv[1])).hold(sys.argv[2], sys.argv[3])
-print("held", flush=True)
-sys.stdin.read()
-"""
-
 
 def local_folder(root: Path, range_id: str = "00000", run: str = RUN) -> RunFolder:
     return RunFolder(LocalStore(root), "audited", run, range_id, target=target(), tally=Tally())
@@ -313,22 +274,3 @@ def test_second_writer_is_refused_until_the_first_closes(tmp_path: Path) -> None
             second.prepare()
     with local_folder(tmp_path, "00001") as third:
         third.prepare()
-
-
-def test_killed_writer_holds_nothing(tmp_path: Path) -> None:
-    with local_folder(tmp_path) as mine:
-        holder = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(tmp_path), mine.path, "00000"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(OutputError, match="another process"):
-                mine.prepare()
-        finally:
-            holder.kill()
-            holder.communicate()
-        mine.prepare()

@@ -13,8 +13,8 @@ from auditor.errors import NotStored, OutputError, UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.json_codec import encode_line, plain
-from auditor.model.line_records import encode_object, object_line, routed_line
-from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Outcome, Skipped, Unread
+from auditor.model.line_records import object_line
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.runs import run as past_runs
 from auditor.runs.checkpoint import load_checkpoint
@@ -96,18 +96,6 @@ def test_lines_of_one_key_are_found_among_keys_that_begin_alike(tmp_path: Path) 
         run = RunReader(store, "audited", RUN)
         assert [(line.key, line.version_id) for line in run.of_key(key)] == [(key, "v2"), (key, "v1")], key
         assert run.of_key(f"{key}-") == [], key
-
-
-def test_metadata_values_where_the_run_keeps_them(store: LocalStore) -> None:
-    with RunFolder(store, "audited", RUN, target=target(), tally=Tally()) as folder:
-        folder.prepare()
-        routed = routed_line(judged("a").evidence.ref)
-        folder.write("a", None, encode_object(judged("a"), True, keep_metadata=True), routed_line=routed)
-        folder.save()
-    (line,) = RunReader(store, "audited", RUN).objects()
-    assert isinstance(line.head, Head)
-    assert line.head.metadata == {"team": "x", "build": "7"}
-    assert list(RunReader(store, "audited", RUN).routed()) == [ObjectVersion("a", None, "e" * 32, 3)]
 
 
 def test_a_complete_run_that_lost_a_part_or_its_seal_is_no_smaller_run(store: LocalStore, tmp_path: Path) -> None:

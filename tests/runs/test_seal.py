@@ -80,19 +80,6 @@ def test_a_run_that_is_handed_on_reads_no_part_again(tmp_path: Path) -> None:
     check_seal(tmp_path)
 
 
-def test_a_process_that_did_not_live_to_seal(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    with opened(store) as folder:
-        write(folder, 7)
-        folder.hand_on()
-    with opened(store) as folder:
-        write(folder, 14)  # ends without a word
-    with opened(store) as folder:
-        write(folder)
-        end(folder)
-    check_seal(tmp_path)
-
-
 @pytest.mark.parametrize("step", [3, 18])
 def test_a_killed_process(tmp_path: Path, step: int) -> None:
     subprocess.run([sys.executable, "-m", "tests.support.killed_run", str(tmp_path), str(step)], cwd=ROOT, check=False)
@@ -100,25 +87,6 @@ def test_a_killed_process(tmp_path: Path, step: int) -> None:
         write(folder)
         end(folder)
     check_seal(tmp_path)
-
-
-def test_bucket_json_is_written_when_it_changes_and_kept_else(tmp_path: Path) -> None:
-    store, asked = LocalStore(tmp_path), list[int]()
-
-    def describe(part: int) -> bytes:
-        asked.append(part)
-        return b"one\n" if len(asked) < 3 else b"two\n"
-
-    file = tmp_path / FOLDER / "bucket.json"
-    for until, expected in ((7, b"one\n"), (13, b"one\n"), (18, b"two\n")):
-        before = file.stat().st_mtime_ns if file.exists() else 0
-        with opened(store, describe=describe) as folder:
-            write(folder, until)
-            folder.save()
-        assert file.read_bytes() == expected
-        assert (file.stat().st_mtime_ns == before) is (until == 13)
-    assert asked[0] == 0
-    assert asked == sorted(set(asked))
 
 
 def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> None:

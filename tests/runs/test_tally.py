@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from msgspec.structs import fields, replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
 from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_codec import JsonError, plain, typed
-from auditor.model.object import Unread
 from auditor.reports.summary import audiences_of
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
@@ -30,20 +27,6 @@ def test_more_audiences_than_are_named() -> None:
     assert next(iter(found["shared"].items())) == ("account 000000000000", 2)
     assert list(found["shared"].items())[-1] == (OTHERS, 7)
     assert found["exposed"] == {"anyone": 1}
-
-
-def test_saved_and_restored() -> None:
-    tally = tally_of(judged("a", finding("a")), denied("b"))
-    tally.hash("pending")
-    tally.hash("known")
-    tally.move("pending", "queued")
-    tally.calls["head"] += 2
-    tally.accept()
-    twin = typed(Tally, json.loads(json.dumps(plain(tally))))
-    assert twin == tally
-    assert twin.hashing["queued"] == 1
-    assert twin.hashing["pending"] == 0
-    twin.check(hashing=True)
 
 
 def test_restored_from_something_else() -> None:
@@ -97,15 +80,6 @@ def test_one_count_too_many() -> None:
     tally.accept()
     with pytest.raises(ValueError, match=r"listed = .*; accepted <= undecided"):
         tally.check()
-
-
-def test_server_that_invents_codes_without_end() -> None:
-    tally = Tally()
-    for number in range(REASONS + 50):
-        unread = judged("a", acl=Unread("GetObjectAcl", f"Code{number}")).evidence
-        tally.add(Judgement(unread, ObjectAccess(Verdict.UNKNOWN), (), ()))
-    assert len(tally.unread) == REASONS + 1
-    assert tally.unread[OTHER] == 50
 
 
 def test_rules_that_were_undecided_for_audited_objects_are_named_once_and_after_those_of_the_bucket() -> None:

@@ -108,12 +108,6 @@ def test_coreutils_checks_names_that_lead_out_of_the_folder(tmp_path: Path) -> N
     assert {key for key, _ in read} == set(names), "each name is a key as it stands, and no path"
 
 
-async def test_paths_of_a_bag_are_escaped_as_the_rfc_says() -> None:
-    manifest, _ = await exported(ledger_with({"100%\r\n": b"", "%41 \\": b""}), "bagit")
-    empty = version(b"").digests["sha256"].digest
-    assert manifest.decode() == f"{empty}  data/%2541 \\\n{empty}  data/100%25%0D%0A\n"
-
-
 async def test_round_trip_gives_equal_expectations(tmp_path: Path) -> None:
     for form, prefix in product(FORMS, ("", "p./")):
         keys = [prefix + key for key in generated_keys(7, 600)]
@@ -156,14 +150,6 @@ async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -
         (tmp_path / name).write_bytes(manifest)
         found = await imported(tmp_path / name)
         assert {place: one.digest for place, one in found.items()} == {("k", "sha256"): expected}, form
-
-
-async def test_older_versions_digest_does_not_stand_for_the_key() -> None:
-    old, latest = version(b"old", "md5", version_id="v1"), version(b"new", "sha256", version_id="v2")
-    manifest, counts = await exported(
-        MemoryLedger({"k": KeyRecord(key="k", versions=(old, latest))}), "sha256sum", "md5"
-    )
-    assert (manifest, counts.keys, counts.without) == (b"", 0, 1)
 
 
 async def test_left_out_keys_are_counted() -> None:

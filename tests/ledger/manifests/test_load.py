@@ -80,12 +80,6 @@ def test_contradiction_of_two_files_of_one_name(tmp_path: Path) -> None:
     assert f"b/sums:1: another sha256 of 'k' than in {paths[0]}:1" in told
 
 
-async def test_files_of_two_names_may_differ(tmp_path: Path) -> None:
-    ledger = MemoryLedger()
-    await imported(ledger, write(tmp_path, one=f"{SHA}  k\n", two=f"{OTHER}  k\n"))
-    assert {place[2]: one.digest for place, one in ledger.expected.items()} == {"one": SHA, "two": OTHER}
-
-
 async def test_nothing_is_written_when_the_last_line_of_the_last_file_is_bad(tmp_path: Path) -> None:
     ledger = MemoryLedger()
     with pytest.raises(ManifestError, match="two:3: "):

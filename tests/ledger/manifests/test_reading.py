@@ -98,10 +98,6 @@ def test_comments_empty_lines_and_a_byte_order_mark_say_nothing(tmp_path: Path) 
     assert [(record.line, record.name) for record in read(tmp_path, data)] == [(3, "a"), (5, "b")]
 
 
-def test_reversed_form_keeps_the_spaces_that_names_begin_with(tmp_path: Path) -> None:
-    assert [record.name for record in read(tmp_path, f"{SHA} a\n{SHA}  b\n{SHA} *c\n".encode())] == ["a", " b", "*c"]
-
-
 def test_line_of_sums_that_is_refused(tmp_path: Path) -> None:
     for data, sentence in (
         (b"no digest here\n", "sums:1: this is not a line of sha256sum"),
@@ -123,11 +119,6 @@ def test_line_of_sums_that_is_refused(tmp_path: Path) -> None:
         (b"\x1f\x8b\x08\x00" + bytes(range(256)), "sums:1: "),
     ):
         assert sentence in refused(tmp_path, data)
-
-
-def test_one_character_names_stand_after_one_space_or_two(tmp_path: Path) -> None:
-    assert [record.name for record in read(tmp_path, f"{SHA}  a\n{SHA} *b\n".encode())] == ["a", "b"]
-    assert [record.name for record in read(tmp_path, f"{SHA} a\n{SHA} *\n".encode())] == ["a", "*"]
 
 
 def test_path_of_a_bag_means_this_name(tmp_path: Path) -> None:
@@ -212,12 +203,6 @@ def test_form_is_detected(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert form_of(ManifestFile(str(tmp_path / name))).name == form, text
-
-
-def test_form_that_cannot_be_detected_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("\nDear Sir,\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match=r"a\.txt:2: .* --manifest sha256sum or bagit or csv"):
-        form_of(ManifestFile(str(tmp_path / "a.txt")))
 
 
 def test_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
