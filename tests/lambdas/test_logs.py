@@ -18,13 +18,6 @@ from tests.support.log_lines import logged
 from tests.support.paths import ROOT
 
 RUN = "20260102T030405Z-0a1b2c"
-log = logging.getLogger("auditor.test")
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep odd texts from pytest, which cannot report a lone surrogate."""
-    monkeypatch.setattr(logging.getLogger("auditor"), "propagate", False)
 
 
 def line(message: str, *args: object, error: BaseException | None = None) -> dict[str, Any]:
@@ -32,8 +25,8 @@ def line(message: str, *args: object, error: BaseException | None = None) -> dic
     info = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("auditor.test", logging.WARNING, __file__, 1, message, args, info)
     record.created = 1767323045.678
-    with logged() as lines:
-        log.handle(record)
+    with logged() as lines:  # without pytest's handlers, because it cannot report a lone surrogate
+        logging.getLogger("auditor").handlers[-1].handle(record)
     (found,) = lines
     return found
 
