@@ -25,7 +25,6 @@ from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
-from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.schemas import valid
 from tests.support.servers.stub import StubServer
 
@@ -240,32 +239,6 @@ async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
     go_on.set()
     assert (await at_work)["complete"]
     assert (await service.handle(redriven, account.around()))["complete"]
-
-
-async def test_a_long_report_is_read_over_several_plans(
-    service: AuditFunction, filled: StubServer, tmp_path: Path
-) -> None:
-    report = write_report(
-        into_bucket(filled.world.add("reports")), rows_of(filled.world.buckets["audited"]), bucket="audited", files=4
-    )
-    mixed = {"source": "mixed"}
-    environ = environ_of(filled, tmp_path / "mixed", AUDITOR_INVENTORY="s3://reports/inventory")
-    service, account = AuditFunction(environ), Account()
-    filled.faults = [account.deadline.before(report.files[1])]
-    event: dict[str, Any] = {"bucket": "audited", **mixed}
-    first = await service.handle({"action": "plan", "event": event}, account.around())
-    assert (first["again"], first["ranges"]) == (True, [])
-    second = await service.handle({"action": "plan", "event": first["event"]}, account.around())
-    assert (second["again"], len(second["ranges"])) == (False, RANGES)
-    assert second["event"]["run"] == first["event"]["run"]
-    assert account.messages == []
-    filled.forget()
-    for range_id in second["ranges"]:
-        await ranged(service, second, range_id, account)
-    assert not filled.count("GetObjectAcl")
-    answer = await service.handle(step(second, "summarize"), account.around())
-    (summary,) = answer["runs"]
-    assert (summary["complete"], summary["coverage"]["listed"]) == (True, OBJECTS + len(ODD))
 
 
 async def test_the_shares_of_a_ceiling_never_exceed_it(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -117,25 +116,6 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     ((kind, detail),) = account.finished
     assert (kind, detail["run"], detail["alert"], detail["exit_code"]) == ("S3 Audit Finished", first["run"], False, 0)
     assert detail["coverage"]["listed"] == OBJECTS
-
-
-async def test_hops_count_the_changes_since_the_last_run_once(
-    service: AuditFunction, stub: StubServer, tmp_path: Path
-) -> None:
-    await service.handle({}, Account().around())
-    await asyncio.sleep(1)  # the IDs of runs that begin in one second have no order
-    for number in (3, 7, 10, 21, 30, 31, 59):
-        stub.put("audited", f"{number:03}", b"x", acl="private" if number == 7 else "public-read")
-    account = Account()
-    stub.faults = [account.deadline.at("010", "020", "030", "040")]
-    (summary,) = (await service.handle({}, account.around()))["runs"]
-    hops = 0
-    while account.events:
-        (summary,) = (await service.handle(account.events.pop(), account.around()))["runs"]
-        hops += 1
-    assert hops == 4
-    assert summary["changes"]["verdicts"] == {"exposed": {"new": 6, "resolved": 1}}
-    assert summary["changes"]["why_not"] is None
 
 
 async def test_a_key_range_goes_on_as_the_range_that_it_was(

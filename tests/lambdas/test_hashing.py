@@ -162,14 +162,6 @@ async def test_message_that_cannot_be_put_away_is_reported_and_comes_again_soon(
     assert not [line for line in lines if "keeps its visibility timeout" in line["message"]]
 
 
-async def test_same_event_twice_is_known_the_second_time(service: HashingFunction, cloud: Cloud) -> None:
-    event = cloud.received(cloud.message(cloud.task("key", b"data")))
-    await service.handle(event)
-    cloud.client("s3").delete_object(Bucket=cloud.bucket, Key="key")
-    assert await service.handle(event) == {"batchItemFailures": []}
-    assert len(cloud.items()) == 1
-
-
 async def test_event_that_is_no_sqs_batch(service: HashingFunction) -> None:
     wrong: tuple[Any, ...] = ({"bucket": "x"}, [], "Records", {"Records": {}}, {"Records": [{}]}, {"Records": ["a"]})
     for event in wrong:

@@ -159,20 +159,6 @@ async def test_order_of_events_does_not_matter_because_the_object_is_read_as_it_
     assert "k002" not in {line["key"] for line in night.objects}
 
 
-async def test_every_version_of_a_key_is_read_where_the_last_run_was_of_versions(
-    stub: StubServer, filled: StubBucket, deployed: Deployed, nights: Nights
-) -> None:
-    filled.versioning = "Enabled"
-    old, new = filled.put("v", b"1"), filled.put("v", b"2")
-    filled.put("v2", b"3")
-    await nights.night(days=0.3, versions=True)
-    expose(filled, "v")
-    assert await deployed.deliver(event_bridge("v", version=old.version_id or "")) == []
-    found = read_renewals(deployed.store, BUCKET, "") or {}
-    assert found.keys() == {("v", old.version_id), ("v", new.version_id)}
-    assert sum(one.line.verdict == "exposed" for one in found.values()) == 1
-
-
 async def test_message_that_fails_comes_again_and_no_other(
     filled: StubBucket, deployed: Deployed, nights: Nights, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -26,7 +26,6 @@ from tests.lambdas.test_handover import Account
 from tests.lambdas.test_stall import OBJECTS, audited, ended, fill, function, near, silence_from
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import ACCESS_DENIED
 
 NIGHT = {**SCHEDULE, "time": "2026-01-02T03:04:05Z"}
 RUN = "20260102T030405Z-0a1b2c"
@@ -193,19 +192,6 @@ async def test_hop_under_other_rules_ends_the_run_with_a_sentence_and_begins_ane
     assert runs(tmp_path) == sorted([run, summary["run"]])
     with pytest.raises(RunChanged, match="start a new run"):  # a person named the run
         await newer.handle({"bucket": "audited", "run": run}, me.around())
-
-
-async def test_run_stays_the_newest_when_the_next_night_fails_before_it_goes_on(
-    stub: StubServer, tmp_path: Path
-) -> None:
-    me, service, run = await first_hop(stub, tmp_path)
-    claim(tmp_path, run, -1.0, hop=1)  # that hop was killed
-    stub.faults = [ACCESS_DENIED]
-    with pytest.raises(RunError, match=f"s3://audited, run {run}: .* the next start resumes it"):
-        await service.handle({}, me.around())
-    stub.faults = []
-    (summary,) = (await service.handle({}, me.around()))["runs"]
-    assert (summary["run"], summary["coverage"]["listed"]) == (run, OBJECTS)
 
 
 async def test_run_with_a_damaged_checkpoint_is_not_taken_up_for_ever(stub: StubServer, tmp_path: Path) -> None:

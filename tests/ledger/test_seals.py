@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Checked, Event, Known, Ledger, Version
-from auditor.ledger.key_record import KeyRows
-from auditor.ledger.seals import mend, row_seal
+from auditor.ledger.base import Checked, Event, Ledger
+from auditor.ledger.seals import row_seal
 from tests.conformance.ledgers.base import ENTRY, KEY, MD5, ODD_KEYS, OTHER, REF, SHA, lines, subject
 from tests.conformance.ledgers.seals import states
 from tests.ledger.conftest import new_table
@@ -201,34 +200,6 @@ async def test_row_and_line_without_a_seal_are_damaged(damager: Damager) -> None
     assert await damager.ledger.known("bucket", [REF], ["sha256"]) == [{}]
     await damager.ledger.note("bucket", [MATCH])
     assert (await states(damager.ledger))["row damaged"] == 1
-
-
-GONE = "the row's name is damaged"
-
-
-@pytest.mark.parametrize(
-    ("name", "told", "mended"),
-    [
-        (("v1", "e", "sha256"), ["md5", "sha256"], SHA),
-        (("v1", GONE, "sha256"), ["md5", "sha256"], SHA),
-        (("v1", "e", GONE), ["sha256"], SHA),
-        (("v1", GONE, "sha256"), [], OTHER),
-        (("v1", GONE, "sha256"), ["of another form"], OTHER),
-    ],
-)
-def test_line_that_fits_no_row_stands_for_a_row_whose_name_is_damaged(
-    name: tuple[str, str, str], told: list[str], mended: str
-) -> None:
-    version_id, etag, algorithm = name
-    known = Known(digest=OTHER, source="auditor", recorded_at="", verified_at=None, bytes_read=5, damaged=True)
-    version = Version(version_id=version_id, etag=etag, size=5, digests={algorithm: known}, first_seen="")
-    digests = {"sha256": {"digest": SHA}, "md5": {"digest": MD5}, "of another form": {}}
-    line = Event(key=KEY, at="2026", what="recorded", version_id="v1", etag="e", size=5)
-    rows = KeyRows(versions=[(version, 7)])
-    mend(rows, [replace(line, detail={"algorithm": one, **digests[one]}) for one in told])
-    ((found, place),) = rows.versions
-    assert ([one.digest for one in found.digests.values()], place) == ([mended], 7)
-    assert rows.damage == (f"{algorithm} {etag} {version_id}",)
 
 
 async def test_row_is_not_written_anew_by_a_damaged_line(damager: Damager) -> None:

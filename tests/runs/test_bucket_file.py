@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import pytest
-
-from auditor.model.json_codec import JsonError
 from auditor.model.object import Ask, Skipped, Unread
 from auditor.runs.bucket_file import BucketFile, ReadFacts
-from auditor.runs.seal import Link
 from tests.support.samples.bucket import facts
 from tests.support.samples.reports import RUN, target
 
@@ -31,12 +26,6 @@ def sample(**changes: Any) -> BucketFile:
     return BucketFile(**values | changes)
 
 
-def test_there_and_back() -> None:
-    for file in (sample(), sample(judged_from=Link(RUN, "f" * 64)), sample().resumed(OPEN, ASK, 3)):
-        assert BucketFile.from_json(file.to_json()) == file
-        assert BucketFile.from_json(file.to_json()).to_json() == file.to_json()
-
-
 def test_each_part_has_the_facts_of_its_process() -> None:
     assert sample().resumed(facts(), ASK, 3) == sample(), "the same facts add nothing"
     assert sample().changed_facts() == []
@@ -46,11 +35,3 @@ def test_each_part_has_the_facts_of_its_process() -> None:
     assert file.changed_facts() == ["policy"]
     assert sample().resumed(OPEN, ASK, 0).read == (ReadFacts(0, OPEN, ASK),), "a process that wrote no part leaves none"
     assert sample().resumed(OPEN, ASK, 3).resumed(facts(), ASK, 3).read[-1] == ReadFacts(3, facts(), ASK)
-
-
-def test_other_files_are_refused() -> None:
-    parts: tuple[dict[str, Any], ...] = ({"read": []}, {"read": [{"first_part": 0}]})
-    for change in (*parts, {"format": 2}, {"configuration": 7}, {"odd": 1}, {"target": None}):
-        value = {**json.loads(sample().to_json()), **change}
-        with pytest.raises(JsonError):
-            BucketFile.from_json(json.dumps(value).encode())

@@ -40,8 +40,6 @@ from auditor.runs.plan_file import PlanFile, PlannedRange, load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals, write_renewals
 from auditor.runs.stores.local import LocalStore
-from auditor.verify.checkpoint import VerifyCheckpoint
-from auditor.verify.folder import VerifyFolder
 from tests.audit.golden_runs import made_in
 from tests.conftest import FAKE
 from tests.support.damage import GIGANTIC, Damager, damaged_inputs, differs, plainly
@@ -115,9 +113,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     found_last = [decode(FindingLine, line) for line in findings[-1:]]
     renewed = [(decode(ObjectRecord, line), found_last) for line in lines]
     write_renewals(store, BUCKET, BEGUN, b"abc", renewed, sure=True)
-    verification = VerifyFolder(store, BUCKET, OTHER)
-    paused: dict[Any, Any] = {("a", None): {"v": 1, "bytes": 64}}
-    verification.put_checkpoint(VerifyCheckpoint(BEGUN, None, "k", paused=paused))
     return found
 
 
@@ -278,10 +273,6 @@ def rollups(place: Place, data: bytes) -> None:
     document(json.loads(place.reader.rollups().to_json()), data)
 
 
-def trend(place: Place, data: bytes) -> None:
-    document({"nights": [members(one, "day", "run", "undecided", "listed") for one in place.reader.nights]}, data)
-
-
 def parts(place: Place, data: bytes) -> None:
     assert len(place.reader.parts_below("new/")) <= 3
 
@@ -325,11 +316,6 @@ def renewals(place: Place, data: bytes) -> None:
     assert read <= names if None in given else read == names
 
 
-def verification(place: Place, data: bytes) -> None:
-    found = VerifyFolder(LocalStore(place.root), BUCKET, OTHER, hop=1).load_checkpoint()
-    document({"begun_after": found.begun_after, "start_after": found.start_after}, data)
-
-
 Read = Callable[[Place, bytes], None]
 RUN: Final = "bucket=audited/run={}"
 DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
@@ -343,12 +329,11 @@ DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
     "bucket.json": (f"{RUN}/bucket.json", (bucket_file, checked)),
     "state.json": (f"{RUN}/state.json", (last_key, resumed, checked)),
     "parts.json": (f"{RUN}/parts.json", (parts, of_key, checked)),
-    "rollups.json": (f"{RUN}/rollups.json", (rollups, trend)),
+    "rollups.json": (f"{RUN}/rollups.json", (rollups,)),
     "latest.json": (f"bucket={BUCKET}/latest.json", (latest, checked)),
     "plan.json": (f"{RUN.format(OTHER)}/plan.json", (plan,)),
     "state-00001.json": (f"{RUN.format(OTHER)}/state-00001.json", (ranges,)),
     "keys-00001.json": (f"{RUN.format(OTHER)}/keys-00001.json", (keys,)),
-    "verification": (f"bucket={BUCKET}/verify={OTHER}/state-00000.json", (verification,)),
 }
 """By name: the file that is damaged, and the doors that read it."""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -22,13 +20,11 @@ from auditor.runs.folder import RunFolder
 from auditor.runs.folder_place import open_run
 from auditor.runs.parts import KINDS
 from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
-from tests.support.servers.clients import client
 
 FOLDER = f"bucket=audited/run={RUN}"
 JUDGEMENTS = [
@@ -160,18 +156,6 @@ def test_opened_by_its_path(store: LocalStore, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path / FOLDER)
     with open_run(".") as run:
         assert [line.key for line in run.objects()] == ["a", "b", "c", "d"]
-
-
-def test_opened_by_its_uri(moto_url: str) -> None:
-    bucket = f"results-{uuid4().hex[:12]}"
-    s3 = client("s3", moto_url)
-    s3.create_bucket(Bucket=bucket)
-    s3.close()
-    with open_store(f"s3://{bucket}/deep/runs", endpoint_url=moto_url) as store:
-        store.put(f"{FOLDER}/summary.json", json.dumps(sample_summary().to_dict()).encode())
-    with open_run(f"s3://{bucket}/deep/runs/{FOLDER}", endpoint_url=moto_url) as run:
-        assert run.complete
-        assert run.uri == f"s3://{bucket}/deep/runs/{FOLDER}"
 
 
 def test_a_place_without_a_run() -> None:

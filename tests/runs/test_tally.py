@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import fields, replace
+from msgspec.structs import fields
 
-from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
-from auditor.model.finding import Judgement, RuleUndecided
+from auditor.model.access import Verdict
 from auditor.model.json_codec import JsonError, plain, typed
-from auditor.reports.summary import audiences_of
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
-
-
-def shared(key: str, *audience: Audience) -> Judgement:
-    return replace(judged(key), access=ObjectAccess(Verdict.SHARED, audience))
-
-
-def test_more_audiences_than_are_named() -> None:
-    tally = tally_of(*(shared(f"k{n}", Audience(AudienceKind.ACCOUNT, f"{n:012}")) for n in range(AUDIENCES + 7)))
-    tally.add(shared("z", Audience(AudienceKind.ACCOUNT, "0" * 12)))
-    tally.add(replace(judged("y"), access=ObjectAccess(Verdict.EXPOSED, (Audience(AudienceKind.ANYONE),))))
-    found = audiences_of(tally)
-    assert len(found["shared"]) == AUDIENCES + 1
-    assert next(iter(found["shared"].items())) == ("account 000000000000", 2)
-    assert list(found["shared"].items())[-1] == (OTHERS, 7)
-    assert found["exposed"] == {"anyone": 1}
 
 
 def test_restored_from_something_else() -> None:
@@ -80,19 +63,6 @@ def test_one_count_too_many() -> None:
     tally.accept()
     with pytest.raises(ValueError, match=r"listed = .*; accepted <= undecided"):
         tally.check()
-
-
-def test_rules_that_were_undecided_for_audited_objects_are_named_once_and_after_those_of_the_bucket() -> None:
-    by_verdict = RuleUndecided("K02", "Verdict", "Unknown")
-    hidden = RuleUndecided("L01", "GetObjectRetention", "Unknown")
-    open_one = replace(judged("a"), undecided=("K02", "L01"), unanswered=(by_verdict, hidden))
-    lost = replace(denied("b"), undecided=("O16",), unanswered=(RuleUndecided("O16", "Verdict", "Unknown"),))
-    tally = tally_of(open_one, open_one, judged("c"), lost)
-    assert tally.unanswered == {"K02 Verdict Unknown": 2, "L01 GetObjectRetention Unknown": 2}
-    of_bucket = (RuleUndecided("L01", "GetBucketAcl", "AccessDenied"),)
-    assert tally.rules_undecided(of_bucket) == (*of_bucket, by_verdict)
-    assert tally.rules_undecided(()) == (by_verdict, hidden)
-    assert tally_of(judged("c")).rules_undecided(of_bucket) == of_bucket
 
 
 def filled(number: int) -> Tally:

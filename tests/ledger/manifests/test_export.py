@@ -132,26 +132,6 @@ async def test_round_trip_gives_equal_expectations(tmp_path: Path) -> None:
         assert (counts.keys, counts.unnameable) == (len(named), len(contents) - len(named)), (form, prefix)
 
 
-async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -> None:
-    ledger = MemoryLedger(
-        {
-            "k": KeyRecord(
-                key="k",
-                versions=(
-                    version(b"old", "sha256", "md5", version_id="v1"),
-                    version(b"new", "sha256", version_id="v2"),
-                ),
-            )
-        }
-    )
-    expected = version(b"new").digests["sha256"].digest
-    for form, name in [("sha256sum", "sums"), ("bagit", "manifest-sha256.txt"), ("csv", "all.csv")]:
-        manifest, _ = await exported(ledger, form)
-        (tmp_path / name).write_bytes(manifest)
-        found = await imported(tmp_path / name)
-        assert {place: one.digest for place, one in found.items()} == {("k", "sha256"): expected}, form
-
-
 async def test_left_out_keys_are_counted() -> None:
     ledger = ledger_with({"a": b"a", "nul\0": b"b", "p/": b"c", "gone": b"d", "expected": b""})
     ledger.held["gone"] = replace(ledger.held["gone"], deleted_at=THEN)
