@@ -28,6 +28,7 @@ from tests.ledger.conftest import new_table
 from tests.support.deadline import Deadline
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
+from tests.support.object_events import notification
 from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import World
@@ -82,6 +83,11 @@ class Cloud:
             sqs.send_message(QueueUrl=url, MessageBody=body)
         answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
         return {"Records": [as_record(message) for message in answer["Messages"]]}
+
+
+def created(bucket: str, etag: str) -> str:
+    """S3's event on the new object `key` of 4 bytes."""
+    return notification("key", bucket=bucket, event="ObjectCreated:Put", eTag=etag, size=4, sequencer="0A")
 
 
 def as_record(message: dict[str, Any]) -> dict[str, Any]:
@@ -210,23 +216,11 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
         assert await service.handle({"Records": []}) == {"batchItemFailures": []}
 
 
-def event_of(bucket: str, etag: str) -> str:
-    """S3's event on the new object `key` of 4 bytes in a bucket."""
-    document = {
-        "eventVersion": "2.1",
-        "eventSource": "aws:s3",
-        "eventTime": "2026-01-02T03:04:05.000Z",
-        "eventName": "ObjectCreated:Put",
-        "s3": {"bucket": {"name": bucket}, "object": {"key": "key", "eTag": etag, "size": 4, "sequencer": "0A"}},
-    }
-    return json.dumps({"Records": [document]})
-
-
 async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
     foreign, ours = (HashTask("key", None, etag_of(data), 4) for data in (b"data", b"ours"))
     bodies = [
         encode(HashMessage("run", "foreign", ("sha256",), (replace(foreign, attempts=4),))),
-        event_of("foreign", foreign.etag),
+        created("foreign", foreign.etag),
         encode(HashMessage("run", "ours", ("sha256",), (foreign, ours))),
     ]
     with StubServer(World()) as stub:
@@ -254,7 +248,7 @@ async def test_message_whose_bucket_is_no_name_is_put_away_unread(cloud: Cloud) 
     with StubServer(World()) as stub:
         async with opened(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url}) as service:
             for name in ("ours/../foreign", "arn:aws:s3:::foreign", "foreign?a=", "-"):
-                bodies = [one.replace("placeholder", name), event_of(name, etag_of(b"data"))]
+                bodies = [one.replace("placeholder", name), created(name, etag_of(b"data"))]
                 assert await service.handle(cloud.received(*bodies)) == {"batchItemFailures": []}
                 letters = cloud.letters()
                 assert sorted(letter["Body"] for letter in letters) == sorted(bodies), name

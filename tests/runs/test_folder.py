@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import itertools
 import json
@@ -23,9 +22,10 @@ from auditor.runs.latest import last_run
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
 from auditor.runs.pending import FLUSH_BYTES
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.local import LocalStore, output_errors
+from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_object
+from tests.support.failing_stores import FullStore
 from tests.support.killed_run import PART, judgements, put, put_all
 from tests.support.run_lines import run_lines
 from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_summary, target
@@ -282,29 +282,24 @@ class Stopped(BaseException):
 
 
 class StoppingStore(LocalStore):
-    """Stops before its Nth write; with an error number, as a full disk does."""
+    """Stops before its Nth write."""
 
-    def __init__(self, root: Path, steps: int, number: int | None = None) -> None:
+    def __init__(self, root: Path, steps: int) -> None:
         super().__init__(root)
         self.steps = steps
-        self._number = number
 
     def put(self, path: str, data: bytes) -> None:
-        self._step(path)
+        self._step()
         super().put(path, data)
 
     def replace_file(self, path: str, local: Path) -> None:
-        self._step(path)
+        self._step()
         super().replace_file(path, local)
 
-    def _step(self, path: str) -> None:
+    def _step(self) -> None:
         self.steps -= 1
-        if self.steps != 0:
-            return
-        if self._number is None:
+        if self.steps == 0:
             raise Stopped
-        with output_errors(path):
-            raise OSError(self._number, "no")
 
 
 def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
@@ -324,7 +319,7 @@ def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
 
 
 def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> None:
-    store, tally = StoppingStore(tmp_path, 5, errno.ENOSPC), Tally()
+    store, tally = FullStore(tmp_path, 4), Tally()
     folder = opened(store, tally, part_lines=PART)
     with pytest.raises(OutputError, match="is out of space: free some"):
         put_all(folder, tally, judgements())
@@ -336,4 +331,5 @@ def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> Non
     folder.close()
     assert store.get(f"{FOLDER}/state.json") == before
     assert hidden(store) == []
+    store.room = 99
     assert_once(store, go_on(store))
