@@ -21,29 +21,11 @@ SHA = "ab" * 32
 SHA1 = "ab" * 20
 MD5 = "ab" * 16
 
-FILE_NAMES = {
-    "plain": "plain.txt",
-    "newline": "line one\nline two",
-    "only a newline": "\n",
-    "carriage return": "a\rb",
-    "carriage return at the end": "a\r",
-    "backslash": "a\\b",
-    "backslash and n": "a\\nb",
-    "leading dash": "-rf",
-    "leading space": " a",
-    "trailing space": "a ",
-    "only a space": " ",
-    "unicode": "caf\u00e9 \U0001f4e6",
-    "decomposed": "cafe\u0301",
-    "separator": "a\u2028b\x0b\x0c\x85c",
-    "star": "*a",
-    "hash": "#a",
-    "bracket": "a) = b",
-    "tagged": "SHA256 (a) = b",
-    "like a digest": SHA,
-    "formula": "=cmd()",
-}
-BELOW = ["folder/a", "folder/ b/c"]
+FILE_NAMES = (
+    *("plain.txt", "line one\nline two", "\n", "a\rb", "a\r", "a\\b", "a\\nb", "-rf", " a", "a ", " ", "*a", "#a"),
+    *("caf\u00e9 \U0001f4e6", "cafe\u0301", "a\u2028b\x0b\x0c\x85c", "a) = b", "SHA256 (a) = b", SHA, "=cmd()"),
+    *("folder/a", "folder/ b/c"),
+)
 
 
 def read(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "sums") -> list[Record]:
@@ -59,7 +41,7 @@ def refused(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "s
 
 
 def test_odd_names_as_coreutils_writes_them(tmp_path: Path) -> None:
-    files, names = tmp_path / "files", [*FILE_NAMES.values(), *BELOW]
+    files, names = tmp_path / "files", FILE_NAMES
     for name in names:
         (files / name).parent.mkdir(parents=True, exist_ok=True)
         (files / name).write_bytes(name.encode())
