@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -91,28 +90,6 @@ async def answers(reader: OrderedReader, refs: Sequence[AnyVersion], batch: int 
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Sharded:
-    """A ledger in a table with shards, and its table."""
-
-    ledger: DynamoLedger
-    table: Table
-
-    def reader(self, first: int = 0, bucket: str = "bucket") -> ShardReader:
-        return ShardReader(self.table, bucket, partial(self.ledger.known, bucket), first=first)
-
-
-@pytest.fixture
-async def sharded(moto_url: str) -> Any:
-    name = await new_table(moto_url)
-    async with open_client("dynamodb", threads=4, region=None, endpoint_url=moto_url, profile=None) as client:
-        ledger = DynamoLedger(name, client)
-        await ledger.probe()
-        table = Table(name, client, asyncio.sleep)
-        await table.probe()
-        yield Sharded(ledger, table)
-
-
 def generated_reader(table: GeneratedTable, *, first: int = FIRST) -> ShardReader:
     async def sleep(_: float) -> None:
         pass
@@ -158,14 +135,20 @@ def test_sqlite_answers_along_the_listing_as_to_questions(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_shards_answer_along_the_listing_as_to_questions(sharded: Sharded) -> None:
-    for seed in (1, 2):
-        entries, refs = generated(seed, 30)
-        await filled(sharded.ledger, [replace(entry, bucket=f"bucket{seed}") for entry in entries], f"bucket{seed}")
-        asked = await sharded.ledger.known(f"bucket{seed}", refs, ALGORITHMS)
-        assert any(asked)
-        for reader in (sharded.reader(bucket=f"bucket{seed}"), sharded.reader(len(refs) // 2, f"bucket{seed}")):
-            assert await answers(reader, refs) == asked, seed
+async def test_shards_answer_along_the_listing_as_to_questions(moto_url: str) -> None:
+    name = await new_table(moto_url)
+    async with open_client("dynamodb", threads=4, region=None, endpoint_url=moto_url, profile=None) as client:
+        ledger, table = DynamoLedger(name, client), Table(name, client, asyncio.sleep)
+        await ledger.probe()
+        await table.probe()
+        for seed in (1, 2):
+            bucket, (entries, refs) = f"bucket{seed}", generated(seed, 30)
+            await filled(ledger, [replace(entry, bucket=bucket) for entry in entries], bucket)
+            asked = await ledger.known(bucket, refs, ALGORITHMS)
+            assert any(asked)
+            for first in (0, len(refs) // 2):
+                reader = ShardReader(table, bucket, partial(ledger.known, bucket), first=first)
+                assert await answers(reader, refs) == asked, seed
 
 
 async def test_known_objects_take_few_requests_and_read_units() -> None:
