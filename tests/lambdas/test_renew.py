@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -293,15 +293,14 @@ async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_dro
         half = len(bodies) // 2
         processes = [deployed.process() for _ in range(2)]
         left = await asyncio.gather(
-            *(deployed.deliver(*part, function=one) for part, one in zip(_halves(bodies, half), processes, strict=True))
+            *(
+                deployed.deliver(*part, function=one)
+                for part, one in zip((bodies[:half], bodies[half:]), processes, strict=True)
+            )
         )
         assert left == [[], []]
         nights.now += 0.5 * DAY
     assert dropped > 0
-
-
-def _halves(bodies: Sequence[str], half: int) -> tuple[Sequence[str], Sequence[str]]:
-    return bodies[:half], bodies[half:]
 
 
 def _is_public(line: dict[str, Any]) -> bool:

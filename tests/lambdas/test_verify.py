@@ -82,17 +82,6 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     assert {name for line in account.lines for name in line if name in UNITS} >= {"VerificationsComplete"}
 
 
-async def test_bucket_in_which_nothing_was_compared_is_an_alert(
-    service: Service, stub: StubServer, tmp_path: Path
-) -> None:
-    await fill(stub, tmp_path)
-    account = Account(60)
-    await service().handle({"bucket": BUCKET, "prefix": "mistyped/"}, account.around())
-    (message,) = account.messages
-    assert "found nothing wrong. It has holes: nothing was compared: nothing is there: check the bucket" in message
-    assert account.metric("VerificationHoles") == 1
-
-
 @pytest.mark.parametrize("named", [False, True])
 async def test_outcome_that_the_event_names_is_an_alert(
     service: Service, stub: StubServer, tmp_path: Path, named: bool

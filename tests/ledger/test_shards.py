@@ -141,15 +141,6 @@ async def test_first_write_to_a_table_says_the_format_and_no_read_does(table: An
         assert [one.key for one in await all_subjects(ledger)] == [KEY, "b"]
 
 
-async def test_older_auditor_that_begins_a_table_after_it_was_opened_is_noticed_by_the_first_write(table: Any) -> None:
-    async with opened(table.url, table.name) as (ledger, _):
-        older = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"S": "3"}}
-        dynamodb(table.url).put_item(TableName=table.name, Item=older)
-        with pytest.raises(LedgerError, match="was written by a development version"):
-            await ledger.record(ENTRY)
-    assert table.items() == [older]
-
-
 async def test_role_that_may_not_do_something_is_told_so(table: Any) -> None:
     with pytest.raises(LedgerError, match="allow dynamodb:Scan"):
         async with opened(table.url, table.name, "Scan"):

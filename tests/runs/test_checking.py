@@ -210,15 +210,6 @@ def test_the_chain_leads_to_the_first_run(nights: list[Path]) -> None:
     assert [check_run(night).exit_code for night in nights] == [0, 0, 0]
 
 
-def test_the_chain_of_two_runs_of_one_second(tmp_path: Path) -> None:
-    second = NIGHTS[1].rpartition("-")[0]
-    for before in ("000000", "ffffff"):
-        first, later = f"{second}-{before}", f"{second}-777777"
-        write_run(tmp_path / before, first, None)
-        found = check_run(write_run(tmp_path / before, later, first))
-        assert (found.faults, found.chain) == ((), (first,))
-
-
 def test_a_run_of_the_chain_that_is_sealed_anew(nights: list[Path]) -> None:
     reseal(nights[1], "bucket.json", b"{}")
     assert faults(nights[2]) == [

@@ -15,7 +15,6 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs import pending
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.latest import last_run
@@ -157,24 +156,6 @@ def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> Non
         assert keys(store) == ["a"] * 4
         folder.save()
     assert keys(store) == ["a"] * 4 + ["b"]
-
-
-def test_key_with_more_versions_than_memory_takes_is_read_again_whole(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pending, "HELD_BYTES", 1000)
-    tally = Tally()
-    with opened(store, tally) as folder:
-        put_all(folder, tally, versions("a", "1"))
-        put_all(folder, tally, versions("b", *map(str, range(9))))
-        folder.save(whole_key=False)
-        folder.save()
-        assert folder.saved_key is None
-    with opened(store, tally := Tally()) as folder:
-        put_all(folder, tally, [*versions("a", "1"), *versions("b", *map(str, range(9)))])
-        folder.save()
-    assert keys(store) == ["a"] + ["b"] * 9
-    assert tally.coverage["listed"] == 10
 
 
 def test_delete_marker_before_a_version_is_not_the_end_of_its_key(store: LocalStore) -> None:

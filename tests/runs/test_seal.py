@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from auditor.audit.offline import check_run
 from auditor.model.json_codec import JsonError, encode_line
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.seal import Link, Seal, key_of
+from auditor.runs.seal import Seal, key_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
@@ -24,7 +23,6 @@ from tests.support.paths import ROOT
 from tests.support.samples.reports import ROLLED_UP, RUN, sample_file, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
-EARLIER = "20260101T030405Z-0a1b2c"
 
 
 def opened(store: Store, **changes: Any) -> RunFolder:
@@ -87,18 +85,6 @@ def test_a_killed_process(tmp_path: Path, step: int) -> None:
         write(folder)
         end(folder)
     check_seal(tmp_path)
-
-
-def test_the_chain_names_the_previous_run_and_its_summary(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    store.put(f"bucket=audited/run={EARLIER}/summary.json", b"the earlier summary")
-    for previous, digest in (
-        (EARLIER, hashlib.sha256(b"the earlier summary").hexdigest()),
-        ("20251231T030405Z-0a1b2c", None),
-    ):
-        with opened(store, previous=previous, fresh=True, state=None) as folder:
-            folder.finish(sample_summary(), "page", ROLLED_UP)
-        assert seal_of(tmp_path).previous == Link(previous, digest)
 
 
 def test_the_key_of_a_line() -> None:

@@ -370,15 +370,6 @@ def test_refusals_are_one_sentence_that_says_what_to_allow() -> None:
         last_run(store, Target("audited"))
 
 
-def test_no_credentials_are_a_sentence(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    with (
-        open_store("s3://results", endpoint_url=moto_url) as store,
-        pytest.raises(OutputError, match="no usable AWS credentials"),
-    ):
-        store.check_writable()
-
-
 def test_uri_that_is_no_place() -> None:
     for uri in ("", "  ", "s3://", "s3:///x", "s3:bucket", "s3://a b", "s3://x/y", "http://x/y", "a\0b"):
         with pytest.raises(UsageError):
