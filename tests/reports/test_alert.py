@@ -261,3 +261,11 @@ def test_event_has_the_numbers_and_no_key() -> None:
     assert detail["changes"]["findings"] == {"high": {"new": 2}}
     assert detail["report"] == f"runs/bucket=audited/run={RUN}/report.html"
     assert "secret" not in json.dumps(detail)
+
+
+def test_alert_names_some_holes_and_counts_the_others() -> None:
+    rules = [RuleUndecided(f"R{number:02}", "GetBucketAcl", "AccessDenied") for number in range(23)]
+    alert = alert_of(night(rules_undecided=rules), None, HIGH)
+    assert alert is not None
+    assert "23 rules could not be checked:\n" in text_of(alert)
+    assert "- R19: GetBucketAcl AccessDenied\n- and 3 more rules\n" in text_of(alert)
