@@ -34,7 +34,7 @@ def command(*flags: str) -> Door:
     """`auditor audit s3://audited` with these flags ends with exit code 4, because some facts cannot be read."""
 
     def door(stub: StubServer, out: Path) -> None:
-        given = ("audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(out), "--quiet", *flags)
+        given = ("audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(out), *flags)
         assert main(given) == 4
 
     return door
