@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.config.settings import event_settings
@@ -108,6 +108,7 @@ events = st.dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(events | json_values)
 def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> None:
     try:

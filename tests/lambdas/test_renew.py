@@ -30,6 +30,7 @@ from auditor.runs.reading import RunReader
 from auditor.runs.renewals import RenewedObject, read_renewals
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.rate import RateLimit
+from tests.lambdas.test_handover import Account
 from tests.support.deadline import Deadline
 from tests.support.nights import DAY, Nights, asked, keys_asked
 from tests.support.object_events import by_topic, event_bridge, expose, notification
@@ -44,24 +45,22 @@ KEYS: Final = [f"k{number:03}" for number in range(NUMBER)]
 Failed = list[str]
 
 
-class MemoryTopic:
-    """sent: subject and text of each alert. refuses: True to take none."""
+class Topic(Account):
+    """Refuses alerts while `refuses` is True."""
 
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, str]] = []
-        self.refuses = False
+    refuses = False
 
-    async def publish(self, subject: str, text: str) -> None:
+    async def publish(self, subject: str, message: str) -> None:
         if self.refuses:
             raise RunError("the topic refused")
-        self.sent.append((subject, text))
+        await super().publish(subject, message)
 
 
 class Deployed:
     """The function beside a folder of runs. function: one of its processes."""
 
     def __init__(self, stub: StubServer, out: Path, nights: Nights | None = None, **variables: str) -> None:
-        self.topic = MemoryTopic()
+        self.topic = Topic()
         self.store = LocalStore(out)
         self.stopping = Deadline()
         self._nights = nights
@@ -136,8 +135,8 @@ async def test_every_form_of_an_event_names_an_object_of_any_key(
     assert await deployed.deliver(*(form(key) for key, form in zip(named, forms, strict=True))) == []
     found = deployed.renewals()
     assert {key: one.line.verdict for key, one in found.items()} == dict.fromkeys(named, "exposed")
-    ((subject, text),) = deployed.topic.sent
-    assert f"{len(named)} objects newly exposed" in subject + text
+    (message,) = deployed.topic.messages
+    assert f"{len(named)} objects newly exposed" in message
     run = RunReader(deployed.store, BUCKET, first.summary["run"])
     (explained,) = explain_from_run(run, name_of(f"s3://{BUCKET}/{named[0]}"))
     assert explained.renewed == "2027-03-01T09:12:00Z"
@@ -190,7 +189,7 @@ async def test_alert_that_is_refused_comes_again_with_its_message_and_is_told_on
     assert asked(stub) == (1, 1), "duplicates in a batch are read once"
     nights.now += 100
     assert await deployed.deliver(event_bridge("k001")) == []
-    assert len(deployed.topic.sent) == 1
+    assert len(deployed.topic.messages) == 1
 
 
 async def test_acl_that_is_denied_is_undecided_and_asked_again_by_the_night(

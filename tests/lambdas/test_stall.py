@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,16 @@ def silence(account: Account, concerns: Callable[[str, str], bool]) -> Plan:
 
 def silence_from(account: Account, first: str) -> Plan:
     return silence(account, lambda operation, key: key >= first)
+
+
+def falls_silent(account: Account) -> Callable[[str, str, Mapping[str, str]], bool]:
+    """No request gets an answer, and with the first one the deadline is near."""
+
+    def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+        account.deadline.come()
+        return True
+
+    return silent
 
 
 async def ended(account: Account, service: AuditFunction) -> Mapping[str, Any]:
@@ -203,37 +213,13 @@ async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_o
     account, service = near(), function(stub, tmp_path, AUDITOR_LEDGER=f"dynamodb:{table}")
     with Silencing(moto_url) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
-
-        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
-            account.deadline.come()
-            return True
-
-        server.silent = silent
+        server.silent = falls_silent(account)
         assert await service.handle({}, account.around(request="request-1")) == {"runs": []}
         (event,) = account.events
         server.silent = lambda method, target, headers: False
         last = await ended(account, service)
     assert (last["run"], last["complete"], last["coverage"]["listed"]) == (event["run"], True, OBJECTS)
     assert account.messages == []
-
-
-@asynccontextmanager
-async def queued(account: Account, moto_url: str) -> AsyncIterator[tuple[Silencing, str, Callable[[], list[str]]]]:
-    """Yield the server of a queue that never answers, the queue's URL, and a function that receives all sent keys."""
-    with Silencing(moto_url) as server, closing(client("sqs", moto_url)) as sqs:
-
-        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
-            account.deadline.come()
-            return True
-
-        def received() -> list[str]:
-            keys: list[str] = []
-            while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
-                keys += (task.key for message in messages for task in decode(message["Body"]).tasks)
-            return sorted(keys)
-
-        server.silent, url = silent, sqs.create_queue(QueueName=uuid4().hex)["QueueUrl"]
-        yield server, f"{server.url}/{url.split('/', 3)[3]}", received
 
 
 async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
@@ -243,8 +229,10 @@ async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
     fill(stub, "audited")
     for number in range(20):
         stub.put("audited", f"{number:03}", None, size=LARGE)
-    account = near()
-    async with queued(account, moto_url) as (server, url, received):
+    account, keys = near(), list[str]()
+    with Silencing(moto_url) as server, closing(client("sqs", moto_url)) as sqs:
+        server.silent, queue = falls_silent(account), sqs.create_queue(QueueName=uuid4().hex)["QueueUrl"]
+        url = f"{server.url}/{queue.split('/', 3)[3]}"
         service = function(stub, tmp_path, AUDITOR_QUEUE=url, AUDITOR_LEDGER=f"sqlite:{tmp_path}/digests.db")
         (first,) = (await service.handle({}, account.around()))["runs"]
         assert (first["complete"], first["hashing"]["queued"]) == (False, 0)
@@ -252,8 +240,9 @@ async def test_next_invocation_sends_what_a_silent_queue_did_not_take(
         assert (account.metric("RunsHandedOn"), account.metric("RunsComplete")) == (1, 0)
         server.silent = lambda method, target, headers: False
         last = await ended(account, service)
-        keys = received()
+        while messages := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
+            keys += (task.key for message in messages for task in decode(message["Body"]).tasks)
     assert (last["run"], last["complete"], last["coverage"]["listed"]) == (first["run"], True, OBJECTS)
     assert (last["hashing"]["pending"], last["hashing"]["queued"]) == (0, OBJECTS)
-    assert keys == audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
+    assert sorted(keys) == audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
     assert account.messages == []

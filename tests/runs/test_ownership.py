@@ -225,20 +225,6 @@ def test_a_write_whose_answer_was_lost_is_recognized(start: Start) -> None:
     check(process.store)
 
 
-def test_the_checkpoint_names_its_writer_until_the_run_is_saved(start: Start) -> None:
-    begun(start, PART)
-    process = start()
-    process.folder.prepare()
-    states = [load_checkpoint(process.store, "audited", RUN)]
-    process.write(2 * PART)
-    states.append(load_checkpoint(process.store, "audited", RUN))
-    assert len({state.writer for state in states if state is not None and state.writer}) == 1
-    process.folder.save()
-    saved = load_checkpoint(process.store, "audited", RUN)
-    assert saved is not None
-    assert (saved.writer, saved.skipped_parts) == (None, ())
-
-
 def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> None:
     """S3 refuses a conditional write with 409 during another write of the object, although the condition holds."""
     for conflicts in (1, 4, 5, 6):
