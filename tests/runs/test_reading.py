@@ -10,8 +10,6 @@ import pytest
 from auditor.errors import NotStored, OutputError, UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.json_codec import encode_line, plain
-from auditor.model.line_records import object_line
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.runs import run as past_runs
@@ -136,16 +134,6 @@ def test_a_damaged_summary_is_named(store: LocalStore) -> None:
         store.put(f"{FOLDER}/summary.json", data)
         with pytest.raises(OutputError, match=r"/summary\.json is damaged \(.+\): audit again"):
             _ = RunReader(store, "audited", RUN).summary
-
-
-def test_a_damaged_line_is_named(store: LocalStore, tmp_path: Path) -> None:
-    write_run(store)
-    line = {**plain(object_line(JUDGEMENTS[0], None)), "verdict": "lovely"}
-    (tmp_path / FOLDER / "objects/part-00000-00001.jsonl.gz").write_bytes(gzip.compress(encode_line(line)))
-    with pytest.raises(
-        OutputError, match=r"/objects/part-00000-00001\.jsonl\.gz is damaged \(verdict is not a known word"
-    ):
-        list(RunReader(store, "audited", RUN).objects())
 
 
 def test_opened_by_its_path(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

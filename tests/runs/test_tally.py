@@ -6,24 +6,9 @@ import pytest
 from msgspec.structs import fields
 
 from auditor.model.access import Verdict
-from auditor.model.json_codec import JsonError, plain, typed
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
-
-
-def test_restored_from_something_else() -> None:
-    for field, value in (
-        ("coverage", {"listed": -1}),
-        ("verdicts", {"private": "3"}),
-        ("accepted", True),
-        ("rules", 7),
-        ("routed", {"objects": [1]}),
-    ):
-        with pytest.raises(ValueError, match=rf"^{field}(\.\*)? is (not|negative)"):
-            typed(Tally, plain(Tally()) | {field: value})
-    with pytest.raises(JsonError, match=r"^coverage lack counts$"):
-        typed(Tally, plain(Tally()) | {"coverage": {}}).check()
 
 
 def full() -> Tally:
