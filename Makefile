@@ -104,10 +104,11 @@ advisories:
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tools.documents
 
-# write the expected texts anew: of each format, from one run with hostile keys; of odd results' lines; of whole runs
+# write the expected texts anew: of each format, from one run with hostile keys; of odd results' lines; of pages; of whole runs
 goldens: install
 	@$(BIN)/python -m tests.reports.formats.golden_files
 	@$(BIN)/python -m tests.reports.lines.golden_lines
+	@$(BIN)/python -m tests.reports.page.golden_pages
 	@AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing $(BIN)/python -m tests.audit.golden_runs
 
 # begin a rule: its file, its cases, its line in RULES; ID=o12 GROUP=access NAME=everyone_write

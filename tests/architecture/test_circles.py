@@ -10,8 +10,6 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 from deploy.sources import PACKAGES, source_files
 from tests.support.paths import ROOT
 
@@ -61,27 +59,6 @@ def test_no_circle() -> None:
     assert circle(ROOT, "auditor") == []
 
 
-@pytest.mark.parametrize(
-    "back",
-    [
-        "from house.a import A",
-        "import house.a",
-        "from house import a",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.a import A",
-        "def of():\n    from house.a import A\n    return A",
-        "try:\n    pass\nexcept OSError:\n    from house.a import A",
-    ],
-)
-def test_each_kind_of_import_closes_a_circle(back: str, tmp_path: Path) -> None:
-    for folder, text in (("round", back), ("open", "import house")):
-        house = tmp_path / folder / "house"
-        house.mkdir(parents=True)
-        for name, code in {"__init__": "", "a": "from house.b import B", "b": "import house.c", "c": text}.items():
-            (house / f"{name}.py").write_text(code)
-    assert sorted(set(circle(tmp_path / "round", "house"))) == ["house.a", "house.b", "house.c"]
-    assert circle(tmp_path / "open", "house") == []
-
-
 def test_each_module_that_the_package_imports_is_in_the_package() -> None:
     ours = {name: found for package in PACKAGES for name, found in imports(ROOT, package).items()}
     packed = {named(ROOT / path, ROOT) for path in source_files(ROOT) if path.endswith(".py")}
@@ -90,9 +67,3 @@ def test_each_module_that_the_package_imports_is_in_the_package() -> None:
     runs = [(name, may_be) for name in packed & ours.keys() for may_be, for_types in ours[name] if not for_types]
     wrong = {f"{name} imports {one}" for name, may_be in runs for one in missing & set(may_be)}
     assert not wrong, "take the name out of LEFT_OUT in deploy/sources.py, or move the code that both need"
-
-
-def test_an_import_in_a_function_counts_and_one_for_types_alone_does_not() -> None:
-    source = "if TYPE_CHECKING:\n    from a import b\ndef f():\n    from c import d\n    import e\n"
-    found = list(imports_of(ast.parse(source).body))
-    assert found == [(("a.b", "a"), True), (("c.d", "c"), False), (("e",), False)]

@@ -13,40 +13,15 @@ import pytest
 
 from tests.support.paths import ROOT
 
-DEAR: Final = frozenset(
-    {
-        "aioboto3",
-        "aiobotocore",
-        "aiohttp",
-        "awscrt",
-        "boto3",
-        "botocore",
-        "duckdb",
-        "jinja2",
-        "moto",
-        "s3transfer",
-        "yarl",
-    }
-)
+DEAR: Final = frozenset({
+    "aioboto3", "aiobotocore", "aiohttp", "awscrt", "boto3", "botocore", "duckdb", "jinja2", "moto",
+    "s3transfer", "yarl",
+})  # fmt: skip
 """Libraries that a function imports when it needs them, if at all. None of them is needed for an import."""
-SELDOM: Final = frozenset(
-    {
-        "argparse",
-        "configparser",
-        "csv",
-        "ctypes.util",
-        "difflib",
-        "email",
-        "http",
-        "importlib.metadata",
-        "multiprocessing",
-        "shutil",
-        "sqlite3",
-        "tempfile",
-        "tomllib",
-        "urllib.request",
-    }
-)
+SELDOM: Final = frozenset({
+    "argparse", "configparser", "csv", "ctypes.util", "difflib", "email", "http", "importlib.metadata",
+    "multiprocessing", "shutil", "sqlite3", "tempfile", "tomllib", "urllib.request",
+})  # fmt: skip
 """Modules of the standard library that take a millisecond or more, and that few invocations need. msgspec needs uuid
 and platform."""
 ROOMS: Final = {

@@ -59,14 +59,3 @@ def refusal(command: str, capsys: pytest.CaptureFixture[str]) -> str | None:
         said = capsys.readouterr().err.splitlines()
         return f"{command}: {said[-1]}" if end.code else None
     return None
-
-
-def test_a_command_is_found_in_a_block_and_in_the_text() -> None:
-    text = "Run `auditor rules B01`.\n\n```sh\nauditor audit \\\n  s3://b > x.json   # a word\nmake run\n```\n"
-    commands = [*in_blocks(text), *_CODE.findall(text)]
-    assert [arguments(command) for command in commands] == [["audit", "s3://b"], ["rules", "B01"]]
-
-
-def test_a_command_that_the_parser_does_not_know_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "unrecognized arguments: --colour" in (refusal("auditor audit s3://b --colour", capsys) or "")
-    assert refusal("auditor audit s3://b", capsys) is None

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
-
 from benchmarks import gates, page
-from benchmarks.harness import Bench, Measured, Row
-from benchmarks.launch import Server
 from benchmarks.page import between
 from benchmarks.parts import (
     PARTS,
     engines,
-    hashing,
-    throttled,
 )
 from tests.support.paths import ROOT
 
@@ -57,33 +50,6 @@ def test_gates_are_met_missed_or_unmeasured() -> None:
     assert found["CPU per call: the article's aioboto3 function versus direct"] is False
     assert found["CPU per call: the whole audit with direct versus bare aiohttp"] is False
     assert {gate.met for gate in gates.evaluate({})} == {None}
-
-
-def test_hashers_are_compared_within_a_repetition() -> None:
-    """The machine was twice as slow from the second one on: medians of each by itself would say 0.7."""
-
-    def of(hasher: str, *seconds: float) -> Measured:
-        runs = tuple(
-            {"laps": [{"cpu": one, "wall": one} for one in (9.0, cpu, cpu)], "peak": 50.0, "idle": 40.0, "digest": "d"}
-            for cpu in seconds
-        )
-        return Measured({"memory": 512, "chunk": 1, "size": 100, "hasher": hasher}, runs)
-
-    class Told(Bench):
-        def measure(self, rows: Sequence[Row]) -> list[Measured]:
-            return [of("ours", 1.0, 2.2, 2.0), of("article", 1.1, 2.0, 2.2)] if rows[0].memory else []
-
-    results = hashing.measure(Told(Server("", "", ""), 3, True))
-    assert results["rows"][0]["beside"] == {"median": 1.1, "least": 0.909, "most": 1.1}
-    assert hashing.least_per_cpu(results) == 1.1
-    assert hashing.page({**results, "streams": []}).endswith("| 1.10 |")
-
-
-def test_an_audit_is_judged_without_its_first_seconds_and_its_last() -> None:
-    admitted = {"100": 900, "101": 0, "102": 500, "103": 500, "104": 500, "105": 490, "106": 470, "107": 3}
-    refused = {"100": 400, "106": 40}
-    found = throttled.settled({"admitted": {"unknown": admitted}, "refused": {"unknown": refused}}, 500)
-    assert found == {"throughput": pytest.approx(0.96), "refused": pytest.approx(0.04)}
 
 
 def test_the_command_writes_page_plots_and_data(tmp_path: Path) -> None:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tests.mutants.breaks import LIST, Break, breaks_of, fault_of
+from tests.mutants.breaks import LIST, breaks_of
 from tests.support.paths import ROOT
-
-
-def test_a_break_whose_text_does_not_occur_once_is_stale(tmp_path: Path) -> None:
-    shop = tmp_path / "shop.py"
-    shop.write_text("def price(pieces: int) -> int:\n    return pieces * 3\n")
-    before = shop.read_text()
-    for path, was in (("shop.py", "* 5"), ("shop.py", "pieces"), ("store.py", "* 3")):
-        assert fault_of(Break(path, "it costs more", was, "* 6", "test_shop.py"), tmp_path) == "stale"
-        assert shop.read_text() == before
 
 
 def test_each_break_of_the_list_has_its_text_once_and_its_tests() -> None:

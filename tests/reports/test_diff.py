@@ -85,11 +85,6 @@ def changes(old: Lines, new: Lines) -> list[tuple[str, str | None]]:
     return [(str(one.kind), one.key) for one in diff(old, new)]
 
 
-def test_equal_runs_have_no_changes() -> None:
-    run = Lines([line("a"), line("b")], [finding(None), finding("a")])
-    assert changes(run, run) == []
-
-
 def test_finding_that_is_new_or_resolved() -> None:
     old = Lines([line("a"), line("b")], [finding(None, "B01"), finding("a")])
     new = Lines([line("a"), line("b")], [finding("b")])
@@ -108,26 +103,6 @@ def test_object_that_a_stopped_run_did_not_reach_is_neither_gone_nor_new() -> No
     stopped = Lines([line("a")], [], last_key="a")
     assert changes(whole, stopped) == [("unread", "b"), ("unread", "b")]
     assert changes(stopped, whole) == [("decided", "b"), ("decided", "b")]
-
-
-def test_verdict_that_changed() -> None:
-    before = [
-        line("a"),
-        line("b", Verdict.EXPOSED),
-        line("c", None),
-        line("d", Verdict.SHARED),
-        line("e", Verdict.SHARED),
-    ]
-    after = [line("a", Verdict.SHARED), line("b", Verdict.UNKNOWN), line("c"), line("d", Verdict.EXPOSED), line("e")]
-    old, new = Lines([*before, line("f", Verdict.EXPOSED)], []), Lines([*after, line("f", Verdict.MASKED)], [])
-    found = list(diff(old, new))
-    assert [(one.kind, one.before, one.after) for one in found] == [
-        ("new", "private", "shared"),
-        ("unread", "exposed", "unknown"),  # it may be as open as before
-        ("worsened", "shared", "exposed"),
-        ("resolved", "shared", "private"),
-        ("improved", "exposed", "masked"),
-    ]
 
 
 def test_runs_of_different_targets_are_refused() -> None:
@@ -151,23 +126,6 @@ def test_keys_are_merged_in_the_order_of_their_bytes() -> None:
         Lines([line(key) for key in keys], [finding(key) for key in keys]),
     )
     assert [key for _, key in changes(old, new)] == keys
-
-
-def test_only_one_key_is_held_at_a_time() -> None:
-    alive = 0
-
-    def endless() -> Iterable[ObjectLine]:
-        nonlocal alive
-        for number in range(10_000):
-            alive += 1
-            yield line(f"{number:05}", Verdict.EXPOSED)
-
-    class Endless(Lines):
-        def objects(self) -> Iterable[ObjectLine]:
-            return endless()
-
-    first = next(iter(diff(Lines([line("00000")], []), Endless([], []))))
-    assert (first.key, alive < 5) == ("00000", True)
 
 
 def test_finding_on_a_hidden_grant_is_never_new_or_resolved() -> None:

@@ -28,26 +28,6 @@ def explanation(access: ObjectAccess = PUBLIC, **changes: Any) -> Explanation:
     return Explanation(**values | changes)
 
 
-def test_the_document() -> None:
-    assert explanation(run="20260102T030405Z-0a1b2c", key="a\x1b").to_dict() == {
-        "bucket": "audited",
-        "key": "a\x1b",
-        "version_id": None,
-        "run": "20260102T030405Z-0a1b2c",
-        "renewed": None,
-        "verdict": "exposed",
-        "audience": ["anyone"],
-        "reasons": [f"acl-grant: {ALL_USERS} READ"],
-        "more": [],
-        "opens": ["the ACL, which grants READ to everyone (AllUsers)"],
-        "masks": [],
-        "closes": [],
-        "leaves_open": [],
-        "stored": [],
-        "not_looked_at": [],
-    }
-
-
 def test_every_verdict_and_audience_has_its_words() -> None:
     shown = render([explanation(ObjectAccess(verdict)) for verdict in Verdict], 100)
     assert [verdict for verdict in Verdict if f"s3://audited/a is {verdict}" not in shown] == []

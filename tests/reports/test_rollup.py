@@ -96,20 +96,6 @@ def test_prefixes_are_cut_where_most_objects_lie() -> None:
     assert rollups.groups[0].since == BEGAN
 
 
-def test_the_worst_comes_first() -> None:
-    found = [judged("a", finding("a", "E01", Severity.LOW), verdict=Verdict.SHARED), denied("b")]
-    found += [judged("c", finding("c", "O02", Severity.CRITICAL), verdict=Verdict.EXPOSED)]
-    groups = rollups_of(*found).groups
-    assert [(group.kind.value, group.rule or group.verdict, group.audience) for group in groups] == [
-        ("finding", "O02", None),
-        ("finding", "E01", None),
-        ("verdict", "exposed", None),
-        ("verdict", "unknown", None),
-        ("verdict", "shared", None),
-        ("undecided", None, "GetObjectAcl AccessDenied"),
-    ]
-
-
 def test_the_prefix_of_a_key_and_the_one_above_it() -> None:
     keys = {"a": "", "/a": "/", "a/b/c": "a/b/", "a//": "a//", "x/" * 20: "x/" * DEEPEST}
     keys |= {"y" * 400 + "/z": "", "a/" + "y" * 400 + "/z": "a/"}

@@ -41,31 +41,6 @@ def counts_of(*changes: tuple[str, ObjectAccess, ObjectAccess]) -> WhatIfCounts:
     return counts
 
 
-def test_the_statements_that_open_and_close() -> None:
-    old, new = Reason(ReasonCode.POLICY_ALLOW, "Old"), Reason(ReasonCode.POLICY_ALLOW, "New")
-    deny, again = Reason(ReasonCode.POLICY_DENY, "Deny"), Reason(ReasonCode.POLICY_DENY, "Again")
-    counts = counts_of(
-        (
-            "a",
-            access(Verdict.SHARED, "account 1", reasons=[old]),
-            access(Verdict.EXPOSED, "anyone", reasons=[old, new]),
-        ),
-        ("b", PRIVATE, access(Verdict.EXPOSED, "anyone", reasons=[old])),
-        ("c", PRIVATE, ANYONE),
-        ("d", access(Verdict.EXPOSED, "anyone", reasons=[deny]), access(Verdict.MASKED, reasons=[deny, again])),
-        ("e", ANYONE, PRIVATE),
-    )
-    assert {reason and reason.cause: moved.samples for reason, moved in counts.opened_by.items()} == {
-        "New": [("a", None)],
-        "Old": [("b", None)],
-        None: [("c", None)],
-    }
-    assert {reason and reason.cause: moved.samples for reason, moved in counts.closed_by.items()} == {
-        "Again": [("d", None)],
-        None: [("e", None)],
-    }
-
-
 def test_wider_and_narrower() -> None:
     other, referred = access(Verdict.SHARED, "account 777788889999"), access(Verdict.EXPOSED, "anyone through header a")
     wider = [

@@ -27,26 +27,6 @@ def terms(night: Night) -> dict[tuple[str, str], Term]:
     return {(one.service, one.what): one for one in simulate(night, FOUND).terms}
 
 
-def test_a_million_live_objects() -> None:
-    found = terms(Night(objects=MILLION, kept_nights=30))
-    dollars = {f"{service}: {what}": one.dollars for (service, what), one in found.items()}
-    billed = 2_001_000 / 2000 + 1.0
-    assert dollars == pytest.approx(
-        {
-            "S3 LIST: pages of the listing": 1000 * 0.005 / 1000,
-            "S3 ACL, HEAD: calls on what changed": 2 * 0.4,
-            "run folder: PUT requests": (3 * 20 + 11 * 2) * 0.005 / 1000,
-            "run folder: GET requests to compare": 3 * 20 * 0.0004 / 1000,
-            "run folder: GB-months stored": 50
-            * MILLION
-            / 1e9
-            * 0.023,  # thirty nights' folders, a thirtieth of a month
-            "Lambda: GB-seconds": billed * 1769 / 1024 * 0.0000133334,
-            "Lambda: invocations": 2 * 0.2e-6,
-        }
-    )
-
-
 def test_the_guide_says_the_same_of_the_audit_function() -> None:
     """docs/deploy.md: a million objects, 1,000 seconds at 1,769 MB, $0.023."""
     found = terms(Night(objects=MILLION))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,6 @@ def test_lines_are_the_expected_ones(group: str) -> None:
 
 def test_nothing_else_is_there() -> None:
     assert {path.name for path in PLACE.iterdir()} == {golden(group).name for group in GROUPS}
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_lines_are_json_without_a_line_end_inside(group: str) -> None:
-    for name, line in lines(RESULTS[group]):
-        assert line.count(b"\n") == 1, name
-        assert json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":")).encode() == line[:-1], name
 
 
 def run_folder(root: Path, **kinds: Sequence[bytes]) -> Path:

@@ -10,13 +10,11 @@ from html.parser import HTMLParser
 from msgspec.structs import replace
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Verdict
-from auditor.model.exception import ExceptionState, ExceptionUse
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import Unread
 from auditor.model.rollup import GroupKind, Sample
-from auditor.model.summary import ExceptedCounts, Summary, UnreadCount
+from auditor.model.summary import Summary, UnreadCount
 from auditor.model.version import VERSION
-from auditor.rules.access import o02_everyone_read as o02
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.pages import group_of
 from tests.support.samples.reports import (
@@ -141,37 +139,6 @@ def test_everything_the_run_knows_is_there() -> None:
         "Friday 2 January 2026, 03:04 UTC",
     ):
         assert words in said, words
-
-
-def test_rule_that_fired_says_its_reason_and_its_fix() -> None:
-    many = [judged(f"k{at}", finding(f"k{at}")) for at in range(7)]
-    said = words_of(sample_summary(tally_of(*many)), *many)
-    assert "The ACL lets anyone on the internet read 7 objects" in said
-    assert f"O02 {o02.check.name}" in said
-    assert "Set Object Ownership to BucketOwnerEnforced, or remove the grant" in said
-    assert "k0 + 6" in said
-    assert "Further keysk1k2k3k4" in said
-    assert "k5" not in said
-    chosen = 'select(.kind == "finding" and .rule == "O02") | .key'
-    assert f"auditor export {sample_summary().out} --format jsonl | jq -ac '{chosen}'" in said
-
-
-def test_exceptions_are_told_and_counted_apart() -> None:
-    one = judged("site/a", finding("site/a"), verdict=Verdict.EXPOSED)
-    uses = (
-        ExceptionUse(
-            "WEB-1", "O02", None, "site/", "web@acme", "a <b>site</b>", "2027-03-31", ExceptionState.ACTIVE, 1
-        ),
-        ExceptionUse("OLD-7", None, Verdict.SHARED, None, "x", "y", "2026-01-01", ExceptionState.EXPIRED),
-    )
-    made = replace(sample_summary(tally_of(one)), excepted=ExceptedCounts({"exposed": 1}), exceptions=uses)
-    said = " ".join(Page(audit_page(page_source(made, one))).text.split())
-    assert "No object is open to strangers or to other accounts but 1 object by intent." in said
-    assert "1 public by intent + 0 private = 1 listed" in said
-    assert "O02 below site/" in said
-    assert "31 March 2027" in said
-    assert "has ended: it counts again" in said
-    assert "a <b>site</b>" in said
 
 
 def test_page_of_four_hundred_groups_is_below_a_megabyte() -> None:

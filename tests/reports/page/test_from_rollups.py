@@ -63,42 +63,17 @@ def words(found: PageData) -> str:
     return " ".join(Page(render("audit.html", found)).text.split())
 
 
-def test_cards_and_curve_have_the_trend() -> None:
-    objects = {"exposed": 9, "shared": 2, "unknown": 0, "masked": 0, "dormant": 0, "private": 1}
-    before = TrendNight("2026-01-01", "r", objects, {"critical": 1, "high": 2}, 4, 12, {"exposed": 6})
-    today = TrendNight("2026-01-03", "s", objects | {"exposed": 3}, {"high": 1}, 1, 6, {})
-    found = page(replace(rollups(group()), nights=(TrendNight("broken"), before, TrendNight("2026-01-02"), today)))
-    assert found.curve is not None
-    assert found.curve.words == "3 on 1 Jan. No complete run on 1 day: 2 Jan."
-    sparks = {card.sign.label: card.spark for card in found.cards}
-    assert all(sparks[name] is not None for name in ("exposed", "shared", "could not be checked"))
-    assert len(found.curve.gaps) == 1
-    assert len(found.curve.lines) == len(found.curve.areas) == 2
-    assert found.curve.end.text == "3 in this run"
-    stopped = page(
-        replace(rollups(group()), nights=(before, replace(today, day="2026-01-02"), TrendNight("2026-01-03")))
-    )
-    assert stopped.curve is not None
-    assert (stopped.curve.end.text, stopped.curve.words) == (
-        "3 on 2 Jan",
-        "3 on 1 Jan. No complete run on 1 day: 3 Jan.",
-    )
+def test_curve_ends_with_the_last_night_that_has_a_run() -> None:
+    before = TrendNight("2026-01-01", "r", {"exposed": 9}, {}, 4, 12, {"exposed": 6})
+    today = TrendNight("2026-01-02", "s", {"exposed": 3}, {}, 1, 6, {})
+    stopped = page(replace(rollups(group()), nights=(before, today, TrendNight("2026-01-03")))).curve
+    assert stopped is not None
+    assert (stopped.end.text, stopped.words) == ("3 on 2 Jan", "3 on 1 Jan. No complete run on 1 day: 3 Jan.")
     assert page(replace(rollups(group()), nights=(today,))).curve is None
 
 
 def of_rule(rule: str, severity: Severity = Severity.HIGH, **changes: Any) -> Group:
     return group(kind=GroupKind.FINDING, rule=rule, verdict=None, severity=severity, **changes)
-
-
-def test_groups_say_who_gets_in_and_where() -> None:
-    found = page(rollups(group(), of_rule("O02", id="f" * 12)))
-    assert [one.ids for one in found.openings] == [("0a1b2c3d4e5f",)]
-    assert [one.ids for one in found.findings] == [("f" * 12,)]
-    said = words(found)
-    assert "Anyone on the internet can reach 3 objects below exports/ 1 newexports/a" in said
-    assert "The ACL lets anyone on the internet read 3 objects below exports/" in said
-    assert "exports/b version v1 + 1" in said
-    assert "Since2 January 2026" in said
 
 
 def small(prefix: str, *names: str, **changes: Any) -> Group:
@@ -159,22 +134,6 @@ def test_map_needs_four_prefixes_and_its_boxes_lead_to_rows() -> None:
     assert {box.count.group for box in one.boxes} == {found.openings[0].group.id}
     assert "(no prefix)" in words(found)
     assert "a/: 2 exposed, 2 of them new" in words(found)
-
-
-def test_first_changes_count_what_each_closes_beyond_the_others() -> None:
-    steps = (
-        FirstStep(change="turn on IgnorePublicAcls", closes=993, of=1_204, how="--block-public-access"),
-        FirstStep(change="remove the statement PublicSite", closes=1_204, of=1_204, breaks=("account 1",)),
-    )
-    found = page(rollups(group(), first=steps))
-    assert [(step.number, step.aside) for step, _ in found.first] == [(993, ""), (211, "account 1 would lose access")]
-    decides = FirstStep(change="let the auditor read", closes=0, of=9, decides=1)
-    assert [(step.number, step.words, command) for step, command in page(rollups(group(), first=(decides,))).first] == [
-        (1, "undecided object could be decided", "auditor policy s3://audited")
-    ]
-    said, run = words(found), sample_summary().out
-    assert f"auditor what-if {run} --block-public-access" in said
-    assert f"auditor what-if {run} --policy policy.json" in said
 
 
 def test_run_without_one_to_compare_with_says_why_and_calls_nothing_new() -> None:
