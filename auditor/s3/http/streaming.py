@@ -142,7 +142,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             return self._buffer[self._position : self._position + self._left]
         if self._phase is Phase.HEAD or self._phase is Phase.BODY:
             return self._head
-        return _DISCARDED[: self._left] if self._phase is Phase.DRAIN else _DISCARDED
+        return _DISCARDED
 
     def buffer_updated(self, nbytes: int) -> None:
         phase = self._phase
@@ -161,7 +161,9 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
                 self._begin_body(answer or self._reader.head())
         elif phase is Phase.DRAIN and self._left is not None:
             self._left -= nbytes
-            if not self._left:
+            if self._left < 0:
+                self.close()  # the server sent bytes after the response
+            elif not self._left:
                 self._free()
         elif phase is Phase.WHOLE:
             # The server sent bytes after the response.
@@ -226,14 +228,15 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             return
         if self._left == 0:
             self._phase = Phase.WHOLE
-        elif self._position < len(self._buffer):
+            # Bytes after the response may be in the socket. asyncio reports them before the reader goes on.
+            self._loop.call_soon(self._wake)
+            return
+        if self._position < len(self._buffer):
             self._deadline = self._loop.time() + self._read_timeout
             return
-        else:
-            self._pause()
-            if self._waiting is not None and not self._keeps_up(self._loop.time()):
-                return
-        self._wake()
+        self._pause()
+        if self._waiting is None or self._keeps_up(self._loop.time()):
+            self._wake()
 
     def _wake(self) -> None:
         waiting, self._waiting, self._buffer = self._waiting, None, _NO_BUFFER
@@ -273,6 +276,8 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
 
     def _failed(self, error: TransportError) -> None:
         self._error = error
+        if self._phase is Phase.WHOLE:
+            self._wake()
         waiting, self._waiting, self._buffer = self._waiting, None, _NO_BUFFER
         if waiting is not None and not waiting.done():
             error.read = self._position
