@@ -132,17 +132,6 @@ class TestBounds:
         assert run.done == list(range(300))
         assert run.started != sorted(run.started) or run.tasks > 4
 
-    async def test_result_that_is_known_needs_no_task(self) -> None:
-        run = Run(items(100))
-
-        async def known(group: asyncio.TaskGroup, item: Item, same_key: bool) -> int | asyncio.Task[int] | None:
-            return item.number if item.number % 3 else await run.begin(group, item, same_key)
-
-        run.start = known
-        assert await run() is True
-        assert run.done == list(range(100))
-        assert run.started == list(range(0, 100, 3))
-
     async def test_one_slow_item_holds_back_a_window_and_no_more(self) -> None:
         release = asyncio.Event()
         run = Run(items(500), window=30)

@@ -28,7 +28,6 @@ from tests.support.servers.stub_faults import (
     INVALID_ACCESS_KEY,
     RESET,
     SLOW_DOWN,
-    TRUNCATED,
     Fault,
     Plan,
     first_n,
@@ -122,25 +121,12 @@ class TestWhatIsKnown:
             assert getattr(facts, name) == getattr(bucket, name)
         assert (facts.encryption, facts.request_payer) == (bucket.encryption, "Requester")
 
-    async def test_kinds_of_encryption_that_the_bucket_blocks(self, stub: StubServer, bucket: StubBucket) -> None:
-        """The model of an older botocore leaves them out. An empty list says nothing."""
-        for blocked in (("NONE",), ("SSE-C", "SSE-NEW"), ()):
-            bucket.encryption, bucket.blocked_encryption = Encryption("aws:kms", "k", True), blocked
-            assert (await read(stub)).encryption == Encryption("aws:kms", "k", True, *([blocked] if blocked else []))
-
     async def test_each_question_is_asked_once_and_counted_apart(self, stub: StubServer, bucket: StubBucket) -> None:
         caller = make_caller(FakeTime())
         await read(stub, caller)
         asked = [logged.operation for logged in stub.requests]
         assert sorted(asked) == sorted([*QUESTIONS.values(), "ListBuckets", "GetCallerIdentity"])
         assert dict(caller.counts) == {"bucket": 10}
-
-    async def test_our_own_engine_asks_without_the_sdk(
-        self, stub: StubServer, bucket: StubBucket, asked_by: str
-    ) -> None:
-        await read(stub)
-        agents = {call.headers["user-agent"] for call in stub.calls}
-        assert [agent.startswith("s3-auditor/") for agent in agents] == [asked_by == "direct"] * len(agents)
 
     async def test_expected_owner_goes_with_every_question(self, stub: StubServer, bucket: StubBucket) -> None:
         await read(stub, expected_owner=ACCOUNT)
@@ -167,11 +153,6 @@ class TestWhatCannotBeRead:
             bucket.odd |= dict.fromkeys(QUESTIONS.values(), odd)
             facts = await read(stub)
             assert {fact: getattr(facts, fact) for fact in QUESTIONS} == unread("Malformed") | known
-
-    async def test_half_an_answer_is_malformed_after_two_tries(self, stub: StubServer, bucket: StubBucket) -> None:
-        stub.faults = [only("GetBucketAcl", TRUNCATED)]
-        assert (await read(stub)).acl == Unread("GetBucketAcl", "Malformed")
-        assert stub.count("GetBucketAcl") == 2
 
     async def test_refused_with_and_without_a_code(self, stub: StubServer, bucket: StubBucket) -> None:
         for status, code in ((403, ""), (403, "AccessDenied"), (405, "MethodNotAllowed")):

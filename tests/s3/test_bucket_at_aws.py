@@ -132,11 +132,6 @@ async def test_sts_that_nobody_can_connect_to_is_given_up_soon_though_s3_answers
     assert caller.counts["retried"] == 5
 
 
-async def test_answer_that_stays_unreadable_is_malformed() -> None:
-    facts = await read(Answers(GetBucketPolicy=failed("GetBucketPolicy", "500", 500)))
-    assert facts.policy == Unread("GetBucketPolicy", "Malformed")
-
-
 async def test_refused_sts_is_named_where_the_listing_of_buckets_is_refused_too() -> None:
     """Without the number of the caller's account, the right to list buckets would not help."""
     refused = failed("GetCallerIdentity", "AccessDenied")

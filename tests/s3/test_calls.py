@@ -236,12 +236,6 @@ async def test_throttles_at_the_lowest_rate_lower_the_permits_and_answers_raise_
     assert permits.statistics().limit == 8
 
 
-async def test_throttles_that_a_lower_rate_can_cure_leave_the_permits() -> None:
-    caller = make_caller(permits=ConcurrencyLimit(8))
-    await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
-    assert caller.permits.statistics().limit == 8
-
-
 class TestBudget:
     async def test_not_one_call_more_than_allowed(self) -> None:
         caller = make_caller(max_calls=3)
@@ -297,26 +291,3 @@ async def test_redirect_without_a_region_that_can_be_asks_for_it() -> None:
             await make_caller().call(
                 "acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "PermanentRedirect", 301, headers=named))
             )
-
-
-async def test_error_of_ours_passes_through_unchanged() -> None:
-    async def attempt() -> str:
-        raise CredentialsError("no usable AWS credentials")
-
-    with pytest.raises(CredentialsError, match="no usable"):
-        await make_caller().call("acl", "GetObjectAcl", attempt)
-
-
-async def test_refusals_lower_the_rate_and_answers_raise_it() -> None:
-    time = FakeTime()
-    rate = RateLimit(200, clock=time.clock, sleep=time.sleep)
-    permits = ConcurrencyLimit(4, clock=time.clock)
-    caller = Caller("audited", rate=rate, permits=permits, clock=time.clock, sleep=time.sleep)
-    seen = set()
-    for _ in range(300):
-        await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
-        seen.add(rate.statistics().per_second or 0.0)
-    assert min(seen) < 200
-    for _ in range(3000):
-        await caller.call("acl", "GetObjectAcl", failing())
-    assert rate.statistics().per_second == 200

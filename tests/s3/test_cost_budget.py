@@ -15,7 +15,6 @@ from auditor.s3.prices import in_dollars, prices_with
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import INTERNAL_ERROR, first_n
 from tests.support.servers.world import StubBucket
 
 CLASSES = ("STANDARD", "GLACIER_IR", "STANDARD_IA", "STANDARD")
@@ -56,16 +55,6 @@ async def test_slices_never_cost_more_and_end(stub: StubServer, tmp_path: Path, 
             assert result.summary["resume"]["reason"].startswith("the limit of --max-cost was reached")
     assert slices > 1
     assert (result.coverage["audited"], result.coverage["undecided"]) == (40, 0)
-
-
-async def test_retries_count(stub: StubServer, tmp_path: Path) -> None:
-    quiet = await audit(stub, tmp_path / "quiet", concurrency=1)
-    limit = spent(stub)
-    stub.forget()
-    stub.faults = [first_n(6, INTERNAL_ERROR, {"GetObjectAcl"})]
-    result = await audit(stub, tmp_path / "refused", max_cost=limit, concurrency=1)
-    assert spent(stub) <= limit
-    assert (quiet.summary["complete"], result.summary["complete"]) == (True, False)
 
 
 async def test_enough_is_no_limit(stub: StubServer, tmp_path: Path) -> None:

@@ -111,20 +111,6 @@ async def lingers(action: str, key: str) -> None:
 
 
 class TestBounds:
-    async def test_next_page_is_listed_while_objects_are_read(self) -> None:
-        release = asyncio.Event()
-
-        async def hold(action: str, key: str) -> None:
-            if action != "list":
-                await release.wait()
-
-        run = Run(objects(40), permits=4, page_size=10, hook=hold)
-        task = asyncio.create_task(run())
-        await settle()
-        assert run.engine.count("list") == 3  # the one at work, one that waits, one in the lister's hand
-        release.set()
-        assert await task is True
-
     async def test_nothing_is_asked_that_no_rule_needs(self) -> None:
         for ask, asked in ((ACL_ONLY, {"list", "acl"}), (HEAD_ONLY, {"list", "head"}), (NEITHER, {"list"})):
             run = Run(objects(10), ask=ask)
@@ -147,15 +133,6 @@ class TestInterruptions:
         assert asyncio.all_tasks() == before
         assert run.keys == keys(200)[: len(run.keys)]
         assert len(run.keys) <= 50
-
-    async def test_listing_that_breaks_off_is_raised_as_itself(self) -> None:
-        async def break_off(action: str, key: str) -> None:
-            if action == "list" and run.engine.count("list") == 3:
-                raise CallFailed("ListObjectsV2", "AccessDenied", 403)
-
-        run = Run(objects(200), page_size=10, hook=break_off)
-        with pytest.raises(BucketError, match="AccessDenied"):
-            await run()
 
     async def test_stop_in_the_middle_of_a_page_finishes_what_is_in_flight(self) -> None:
         run = Run(objects(300), page_size=100, hook=lingers)

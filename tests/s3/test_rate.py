@@ -23,30 +23,6 @@ class TestRate:
             turns.append(round(time.now - 1000, 6))
         assert turns == [0, 0.1, 0.2, 0.3, 0.4]  # without a burst: another process may have sent just before
 
-    async def test_many_at_once_are_given_one_turn_each(self) -> None:
-        time, waits = FakeTime(), list[float]()
-
-        async def nap(seconds: float) -> None:
-            waits.append(round(seconds, 6))
-            await asyncio.sleep(0)
-            time.now += seconds
-
-        rate = RateLimit(100, clock=time.clock, sleep=nap)
-        await asyncio.gather(*(rate.take() for _ in range(11)))
-        assert waits == [0.01] * 10  # only the first of the row sleeps
-
-    @pytest.mark.parametrize("per_second", [0.5, 10, 2000])
-    async def test_a_pause_is_not_followed_by_a_surge(self, per_second: float) -> None:
-        time = FakeTime()
-        rate = RateLimit(per_second, clock=time.clock, sleep=time.sleep)
-        await rate.take()
-        time.now += 3600
-        begun, count = time.now, 0
-        while time.now < begun + 10:
-            await rate.take()
-            count += 1
-        assert count <= per_second * 10.05 + 2
-
     @pytest.mark.parametrize("per_second", [0.5, 1, 3.7, 100, 1500])
     async def test_no_second_has_more_calls_than_the_ceiling(self, per_second: float) -> None:
         """Also where the caller is late time and again, and makes up for it, and where calls arrive at uneven times."""
@@ -173,16 +149,6 @@ class TestPermits:
             seen.append(limit(permits))
             a_round(permits)
         assert seen == [8, 16, 32, 64, 100, 100]
-
-    def test_auto_stops_doubling_once_throttled(self) -> None:
-        time = FakeTime()
-        permits = ConcurrencyLimit(100, auto=True, clock=time.clock)
-        a_round(permits)
-        a_round(permits)
-        permits.throttled()
-        assert limit(permits) == 24
-        a_round(permits)
-        assert limit(permits) == 25
 
     def test_auto_goes_back_when_latency_has_doubled(self) -> None:
         permits = ConcurrencyLimit(100, auto=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
-from msgspec.structs import asdict, fields
+from msgspec.structs import asdict
 
-from auditor.model.object import Acl, Head, ObjectRef
+from auditor.model.object import Acl, ObjectRef
 from auditor.s3.engines.base import Engine, ListQuery
 from tests.conformance.engines import CHECKS, EngineCheck
 from tests.conformance.engines.world import StoredVersion
@@ -18,35 +17,11 @@ from tests.conformance.memory import OWNER as MEMORY_OWNER
 from tests.conformance.memory import MemoryEngine
 from tests.s3.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything
 from tests.s3.engines.conftest import Opening
-from tests.support.servers.ends import streams_served
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 from tests.support.servers.world import OWNER, StubBucket
-
-UNREADABLE_HEADERS: Final[Mapping[str, str | None]] = {
-    "aioboto3": "ConnectionError",  # aiobotocore refuses the whole answer when a header is not UTF-8
-    "boto3": None,
-    "direct": None,
-}
-"""The failure of a HEAD that holds a header in another charset than UTF-8; None: it is read."""
-
 
 _STUBS_NAME: Final = {"server_side_encryption": "sse"}
 _HOLD: Final = "object_lock_event_hold"
-
-
-@asynccontextmanager
-async def _server_of_latin_1() -> AsyncIterator[str]:
-    """A server whose every answer has a header in Latin-1, which the stub cannot send."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b'HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 0\r\nCache-Control: caf\xe9\r\n\r\n')
-        await writer.drain()
-        writer.close()
-
-    async with streams_served(answer) as (host, port):
-        yield f"http://{host}:{port}"
 
 
 class StubWorld:
@@ -129,20 +104,6 @@ class TestFacts:
         head = await engine.head("everything", None, checksum=True)
         assert asdict(head) == asdict(EVERYTHING)
 
-    def test_nothing_is_left_out_of_that_but_the_customers_key(self) -> None:
-        absent = {field.name for field in fields(Head) if getattr(EVERYTHING, field.name) in (None, {})}
-        assert absent == {"sse_customer_algorithm"}
-
-    async def test_header_in_another_charset(self, opening: Opening, name: str) -> None:
-        async with _server_of_latin_1() as url, opening(endpoint_url=url) as engine:
-            code = UNREADABLE_HEADERS[name]
-            if code is not None:
-                failure = await failure_of(engine, CALLS["HeadObject"])
-                assert failure.code == code
-            else:
-                head = await engine.head("key", None, checksum=False)
-                assert head.cache_control == "caf\u00e9"
-
 
 class TestWhatEveryCallCarries:
     async def test_version_and_etag(self, engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
@@ -169,22 +130,3 @@ class TestWhatEveryCallCarries:
     async def test_another_owner_than_expected_is_refused(self, opening: Opening, bucket: StubBucket) -> None:
         async with opening(expected_owner="999999999999") as engine:
             assert (await failure_of(engine, CALLS["ListObjectsV2"])).status == 403
-
-
-async def test_calls_run_side_by_side_up_to_the_concurrency(
-    opening: Opening, stub: StubServer, bucket: StubBucket
-) -> None:
-    bucket.put("key")
-    stub.faults = [latency(0.2)]
-    async with opening(concurrency=6) as engine:
-        await asyncio.gather(*(engine.get_acl("key", None) for _ in range(12)))
-    assert stub.peak_in_flight == 6
-    assert stub.count("GetObjectAcl") == 12
-
-
-async def test_engine_that_signs_by_itself_knows_its_open_connections(opening: Opening, bucket: StubBucket) -> None:
-    bucket.put("key", b"x")
-    async with opening(concurrency=6) as engine:
-        assert engine.open_connections == 0
-        await asyncio.gather(*(engine.get_acl("key", None) for _ in range(3)))
-        assert engine.open_connections == (3 if type(engine).__name__ == "DirectEngine" else 0)

@@ -36,20 +36,3 @@ async def test_malformed_chunk_after_the_head_is_a_broken_reply(opening: Opening
             for operation in OPERATIONS:
                 found[what, operation] = (await failure_of(engine, CALLS[operation])).code
     assert found == dict.fromkeys(found, "BrokenReply")
-
-
-async def test_extension_of_a_chunk_without_end_ends(opening: Opening) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(CHUNKED + b"1;")
-        while True:
-            writer.write(b"a" * 1000)
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-    async with (
-        streams_served(serve) as (host, port),
-        opening(endpoint_url=f"http://{host}:{port}", read_timeout=0.5) as engine,
-    ):
-        failures = await asyncio.gather(*(failure_of(engine, CALLS[operation]) for operation in OPERATIONS))
-    assert {failure.code for failure in failures} <= {"BrokenReply", "Timeout"}

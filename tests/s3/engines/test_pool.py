@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from auditor.errors import BucketError
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
@@ -74,13 +72,3 @@ async def test_bucket_that_cannot_be_opened_is_tried_again_by_the_next_user() ->
         opened.refuses = set()
         await use(pool, "a")
     assert opened.log == ["+a", "-a"]
-
-
-async def test_user_that_fails_gives_the_engine_back() -> None:
-    opened = Opened()
-    async with EnginePool(opened, size=1) as pool:
-        with pytest.raises(ValueError, match="mine"):
-            async with pool.lend("a"):
-                raise ValueError("mine")
-        await use(pool, "b")
-        assert opened.log == ["+a", "+b", "-a"]

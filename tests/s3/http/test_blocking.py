@@ -98,15 +98,6 @@ async def test_answer_that_does_not_come_whole_or_is_none() -> None:
             assert server.accepted == 1
 
 
-async def test_silence() -> None:
-    async def silent(peer: Peer) -> None:
-        await peer.gone()
-
-    async with serving(silent) as server, opened(server, read_timeout=0.05) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await sent_by(transport, get())
-
-
 async def test_head_that_drips_is_not_waited_for() -> None:
     async def dripping(peer: Peer) -> None:
         await peer.request()
@@ -117,14 +108,6 @@ async def test_head_that_drips_is_not_waited_for() -> None:
     async with serving(dripping) as server, opened(server, head_timeout=0.5) as transport:
         with pytest.raises(TransportTimeoutError, match="the head was not complete"):
             await sent_by(transport, get())
-
-
-async def test_nobody_listens() -> None:
-    async with serving(answering(OK)) as server:
-        port = server.port
-    transport = BlockingTransport(Server(host="127.0.0.1", port=port))
-    with pytest.raises(ConnectionLostError):
-        await sent_by(transport, get())
 
 
 async def test_body_past_the_limit() -> None:
@@ -168,13 +151,6 @@ async def test_refusal_that_comes_before_the_whole_request_was_sent(tmp_path: Pa
             answer = await asyncio.to_thread(transport.send, put(1 << 25), file)
             assert (answer.status, answer.body) == (403, b"no")
         assert len(server.requests) == 1
-
-
-def test_method_that_no_store_needs() -> None:
-    transport = BlockingTransport(Server(host="127.0.0.1", port=1))
-    for method in ("POST", "HEAD", "get", ""):
-        with pytest.raises(ValueError, match="one of GET, PUT, DELETE"):
-            transport.send(Request(method, "/", ()))
 
 
 @pytest.mark.parametrize("farewell", [True, False])

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from auditor.s3.http.base import (
-    BrokenAnswerError,
     ConnectionLostError,
     Stream,
     StreamingTransport,
@@ -212,34 +211,6 @@ async def test_reader_that_fails_leaves_no_connection_behind(kind: str) -> None:
         await server.until(lambda it: it.open == 0)
 
 
-@pytest.mark.parametrize("wrong", [b"xyz\r\n", b"1\r\nabc\r\n", b"fffffffffffffffff\r\n"])
-async def test_chunks_go_wrong_after_the_head(kind: str, wrong: bytes) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        await asyncio.sleep(0.02)
-        await peer.send(wrong)
-        await peer.gone()
-
-    async with serving(script) as server, opened(server, kind, read_timeout=0.2) as transport:
-        with pytest.raises(BrokenAnswerError):
-            await read(transport)
-        await server.until(lambda it: it.open == 0)
-
-
-async def test_body_falls_silent(kind: str) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(HEAD, b"part")
-        await peer.gone()
-
-    async with serving(script) as server, opened(server, kind, read_timeout=0.1) as transport:
-        with pytest.raises(TransportTimeoutError):
-            async with transport.stream(get()) as stream:
-                assert [chunk async for chunk in pieces(stream, len(BODY))] == [b"part"]
-        await server.until(lambda it: it.open == 0)
-
-
 async def drops(peer: Peer) -> None:
     await peer.request()
     await peer.send(HEAD)
@@ -268,30 +239,3 @@ async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
                 got.append(piece)
                 await asyncio.sleep(0.25)
         assert b"".join(got) == BODY
-
-
-async def test_cancelled_reader_that_reads_on_is_told() -> None:
-    async with (
-        serving(answering(HEAD + BODY[:9])) as server,
-        opened(server) as transport,
-        transport.stream(get()) as stream,
-    ):
-        buffer = memoryview(bytearray(99))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(stream.readinto(buffer), 0.05)
-        with pytest.raises(ConnectionLostError):
-            await stream.readinto(buffer)
-
-
-async def test_transport_is_closed_in_mid_body() -> None:
-    async with (
-        serving(answering(HEAD + BODY[:9])) as server,
-        opened(server) as transport,
-        transport.stream(get()) as stream,
-    ):
-        task = asyncio.create_task(stream.readinto(memoryview(bytearray(99))))
-        await asyncio.sleep(0.02)
-        await transport.close()
-        with pytest.raises(ConnectionLostError) as caught:
-            await task
-        assert caught.value.read == 9

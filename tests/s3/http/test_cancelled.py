@@ -122,16 +122,3 @@ async def test_cancelled_while_connecting(opening: Opening) -> None:
                     await cancelled(task)
                 if isinstance(transport, HttpTransport):
                     assert (transport.statistics().open, transport.statistics().waiting) == (0, 0)
-
-
-async def test_cancelled_in_the_tls_handshake(opening: Opening, tls: Tls) -> None:
-    async def silent(peer: Peer) -> None:
-        await peer.gone()
-
-    async with serving(silent) as server, opening(server, connections=1, tls=tls.client) as transport:
-        for _ in range(2):
-            task = asyncio.create_task(transport.send(get()))
-            await server.until(lambda it: it.open == 1)
-            await breath()
-            await cancelled(task)
-            await server.until(lambda it: it.open == 0)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from auditor.aws.sigv4 import Credentials, Signer
 from auditor.s3.http.base import ConnectionLostError, Request
 from tests.s3.http.conftest import Opening, get, outcome
 from tests.s3.http.raw_server import OK, Peer, answering, serving
@@ -19,22 +18,6 @@ async def test_request_is_sent_byte_for_byte(opening: Opening) -> None:
     assert server.requests == [
         f"GET {target} HTTP/1.1\r\nHost: bucket.test\r\nx-amz-date: now\r\nAuthorization: A b=c, d=e\r\n\r\n".encode()
     ]
-
-
-async def test_lines_that_many_requests_share_are_those_of_their_own_request(thin: Opening) -> None:
-    hosts = [f"h{number}.test" for number in (*range(9), *range(9))]
-    async with serving(answering(OK)) as server, thin(server) as transport:
-        for host in hosts:
-            await transport.send(Request("GET", "/", (("Host", host), ("x-amz-date", "d"), ("authorization", "a"))))
-        await transport.send(Request("GET", "/", ()))
-    sent = [f"GET / HTTP/1.1\r\nHost: {host}\r\nx-amz-date: d\r\nauthorization: a\r\n\r\n" for host in hosts]
-    assert [request.decode() for request in server.requests] == [*sent, "GET / HTTP/1.1\r\n\r\n"]
-
-
-def test_signed_requests_end_in_lines_of_their_own() -> None:
-    """The lines before the signature may be cached for the next request; a signature must not be."""
-    signed = Signer("us-east-1").sign(Credentials("a", "b", "t"), "GET", "h", "/", "", (("range", "bytes=0-1"),), 1e9)
-    assert [name for name, _ in signed[-2:]] == ["x-amz-date", "authorization"]
 
 
 REFUSED = {

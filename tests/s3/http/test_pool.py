@@ -13,28 +13,6 @@ from tests.s3.http.conftest import STREAMS, TRANSPORTS, Opening, get, opener
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, serving
 
 
-async def test_connections_are_used_in_turns(thin: Opening) -> None:
-    together = asyncio.Barrier(3)
-    served: list[int] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await together.wait()
-        while True:
-            await peer.send(OK)
-            await peer.request()
-            served.append(peer.number)
-
-    async with serving(script) as server, thin(server) as transport:
-        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        for _ in range(6):
-            await transport.send(get())
-        assert sorted(served[:3]) == [1, 2, 3]
-        assert served[3:] == served[:3]
-        statistics = transport.statistics()
-        assert (statistics.open, statistics.idle, statistics.in_use, statistics.peak) == (3, 3, 0, 3)
-
-
 async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening) -> None:
     async with serving(answering(OK)) as server, thin(server, idle_seconds=60.0) as transport:
         assert transport.open_connections == 0
@@ -59,14 +37,6 @@ async def test_connecting_takes_too_long(opening: Opening) -> None:
             async with opening(raw, connections=1, connect_timeout=0.1) as transport:
                 results = await asyncio.gather(*(transport.send(get()) for _ in range(2)), return_exceptions=True)
     assert [type(result) for result in results] == [ConnectionLostError] * 2
-
-
-async def test_requests_of_a_kept_connection_outlive_its_first_timer(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server, read_timeout=0.15) as transport:
-        for _ in range(8):
-            assert (await transport.send(get())).body == b"ok"
-            await asyncio.sleep(0.04)
-        assert server.accepted == 1
 
 
 async def test_kept_connection_falls_silent_after_its_timer_was_set(thin: Opening) -> None:
@@ -100,17 +70,6 @@ async def test_closed_while_requests_are_under_way_and_waiting(thin: Opening) ->
         assert [type(result) for result in results] == [ConnectionLostError] * 5
         assert transport.statistics().open == 0
         await server.until(lambda it: it.open == 0)
-
-
-async def test_closed_while_connecting(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server) as transport:
-        task = asyncio.create_task(transport.send(get()))
-        await asyncio.sleep(0)
-        await transport.close()
-        with pytest.raises(ConnectionLostError):
-            await task
-        assert transport.statistics().open == 0
-        await server.until(lambda it: it.accepted == 1 and it.open == 0)
 
 
 async def test_closed_is_closed(thin: Opening) -> None:

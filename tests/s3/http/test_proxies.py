@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from auditor.s3.http.base import LARGEST_BODY, ConnectionLostError, TransportError
+from auditor.s3.http.base import LARGEST_BODY, ConnectionLostError
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import STREAMS, get, opener, outcome, pieces
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
@@ -64,14 +62,6 @@ async def test_proxy_fails(tls: Tls) -> None:
             if await outcome(transport.send(get())) is not ConnectionLostError:
                 failures.append(name)
     assert not failures, failures
-
-
-async def test_no_proxy_listens() -> None:
-    async with serving(answering(OK)) as proxy:
-        pass
-    async with aiohttp(proxy, host="bucket.test", port=80, proxy=url(proxy)) as transport:
-        with pytest.raises(TransportError):
-            await transport.send(get())
 
 
 def url(proxy: RawServer, user: str = "") -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from auditor.s3.http.base import HEAD_SECONDS, Server, TransportTimeoutError
+from auditor.s3.http.base import TransportTimeoutError
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import Opening, get, opener, outcome
 from tests.s3.http.raw_server import OK, Peer, serving
@@ -52,10 +52,6 @@ async def test_head_that_drips_is_not_waited_for(opening: Opening, name: str) ->
         with pytest.raises(TransportTimeoutError, match=said):
             await transport.send(get())
         await server.until(lambda it: it.open == 0)
-
-
-def test_head_has_a_limit_by_default() -> None:
-    assert Server(host="h", port=1).head_timeout == HEAD_SECONDS <= 20
 
 
 async def test_interim_answer_moves_no_deadline_of_the_head(thin: Opening) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.s3.http.base import ConnectionLostError
-from tests.s3.http.conftest import Opening, get, head, outcome, resent
+from tests.s3.http.conftest import Opening, get, outcome, resent
 from tests.s3.http.raw_server import OK, Peer, answering, breath, once, serving
 
 
@@ -42,19 +42,6 @@ async def test_kept_connection_ends_before_the_answer(opening: Opening, reset: b
         assert server.accepted == 2
 
 
-async def test_head_is_sent_again_as_a_head(opening: Opening) -> None:
-    async def second(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n")
-        await peer.gone()
-
-    async with serving(ending(served=1)) as server, opening(server) as transport:
-        await transport.send(get())
-        server.script = second
-        assert (await transport.send(head())).headers[b"content-length"] == b"7"
-        assert resent(transport) == 1
-
-
 async def test_kept_connection_ends_in_the_answer(opening: Opening, name: str) -> None:
     for last in (b"H", b"HTTP/1.1 200 OK\r\n", OK[:-1], b"HTTP/1.1 100 Continue\r\n\r\n"):
         if name == "aiohttp" and b"100" in last:
@@ -74,26 +61,6 @@ async def test_request_is_sent_again_once(opening: Opening) -> None:
             await transport.send(get("/2"))
         assert resent(transport) == 1
         assert len(server.requests) == 3
-
-
-async def test_all_kept_connections_are_stale_at_once_and_all_are_taken(thin: Opening) -> None:
-    together = asyncio.Barrier(3)
-
-    async def script(peer: Peer) -> None:
-        if peer.number > 3:
-            await answering(OK)(peer)
-        await peer.request()
-        await together.wait()
-        await peer.send(OK)
-        await peer.request()
-        await together.wait()
-
-    async with serving(script) as server, thin(server, connections=3) as transport:
-        for count in (3, 12):
-            answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(count)))
-            assert [answer.body for answer in answers] == [b"ok"] * count
-        statistics = transport.statistics()
-        assert (statistics.resent, statistics.peak, statistics.in_use, statistics.waiting) == (3, 3, 0, 0)
 
 
 async def test_idle_connection_that_the_server_closes_is_dropped_at_once(thin: Opening) -> None:
@@ -140,33 +107,3 @@ async def test_closing_here_sends_nothing_again(opening: Opening) -> None:
         await transport.close()
         assert await second is ConnectionLostError
         assert server.accepted == 1
-
-
-async def test_request_is_sent_again_on_a_new_connection_though_a_used_one_is_free(thin: Opening) -> None:
-    together, free, done = asyncio.Barrier(2), asyncio.Event(), asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        if peer.number <= 2:
-            await peer.request()
-            await together.wait()
-            await peer.send(OK)
-        target = (await peer.request()).split(b" ")[1]
-        if target == b"/lost" and peer.number <= 2:
-            return
-        await (free if target == b"/held" else done).wait() if target != b"/lost" else None
-        await peer.send(OK)
-        await peer.request()
-
-    async with serving(script) as server, thin(server, connections=2) as transport:
-        await asyncio.gather(*(transport.send(get("/first")) for _ in range(2)))
-        lost, held, behind = (
-            asyncio.create_task(transport.send(get(f"/{name}"))) for name in ("lost", "held", "behind")
-        )
-        await server.until(lambda it: len(it.requests) == 5)
-        free.set()
-        await held
-        assert (await lost).body == b"ok"
-        done.set()
-        await behind
-        assert [line.split(b" ")[1] for line in server.requests].count(b"/lost") == 2
-        assert resent(transport) == 1

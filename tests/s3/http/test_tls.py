@@ -9,7 +9,7 @@ import pytest
 from auditor.s3.http.base import ConnectionLostError
 from tests.s3.http.certificates import Tls, made
 from tests.s3.http.conftest import Opening, get, head, outcome, resent
-from tests.s3.http.raw_server import OK, Peer, answering, by_name, once, serving
+from tests.s3.http.raw_server import OK, Peer, answering, by_name, serving
 
 
 async def test_answers_over_tls(opening: Opening, tls: Tls) -> None:
@@ -60,12 +60,6 @@ async def test_server_without_a_handshake(opening: Opening, tls: Tls) -> None:
         async with serving(script) as server, opening(server, tls=tls.client, connect_timeout=0.1) as transport:
             assert await outcome(transport.send(get())) is ConnectionLostError, sent
             await server.until(lambda it: it.open == 0)
-
-
-async def test_body_without_length_ends_with_the_farewell(opening: Opening, tls: Tls) -> None:
-    script = once(b"HTTP/1.1 200 OK\r\n\r\nto the end")
-    async with serving(script, tls.server) as server, opening(server, tls=tls.client) as transport:
-        assert (await transport.send(get())).body == b"to the end"
 
 
 async def test_body_without_length_is_cut_without_a_farewell(thin: Opening, tls: Tls) -> None:
