@@ -162,10 +162,6 @@ def adding(name: str) -> Callable[[Json], Json]:
     return lambda value: {**(value or {}), name: 1}
 
 
-def once(name: str) -> Callable[[Json], Json]:
-    return lambda value: None if name in (value or {}) else adding(name)(value)
-
-
 def in_bucket(objects: BucketObjects, pauses: list[float] | None = None, prefix: str = "") -> S3Store:
     """A store in this bucket. pauses: takes the seconds of each wait."""
     return S3Store(objects, "results", prefix, ([] if pauses is None else pauses).append)
@@ -182,11 +178,9 @@ class Objects(MemoryObjects):
     def __init__(self, readable: tuple[str, ...] | None = None) -> None:
         super().__init__()
         self.between: Callable[[], None] | None = None
-        self.reads = 0
         self._readable = readable
 
     def get(self, key: str) -> tuple[bytes, str]:
-        self.reads += 1
         if self._readable is not None and key not in self._readable:
             raise CallFailed("GetObject", "AccessDenied", 403)
         return super().get(key)
@@ -233,21 +227,6 @@ def test_refused_condition_is_tried_again_and_no_other_refusal(tmp_path: Path) -
         (tmp_path / "file").write_bytes(b"mine")
         with pytest.raises(OutputError, match="too many processes"):
             in_bucket(refusing(code), pauses).put_new_file("a", tmp_path / "file")
-
-
-def test_json_that_was_seen_is_read_again_only_if_it_is_another_one() -> None:
-    seens: tuple[dict[str, int], ...] = ({}, {"mine": 1}, {"first": 1})
-    for seen, found in [(seen, found) for seen in seens for found in ({}, {"other": 1})]:
-        objects, pauses = Objects(), list[float]()
-        store = in_bucket(objects, pauses)
-        objects.held = {"latest.json": json.dumps({"format": 1, **seen}).encode()} if seen else {}
-        store.get("latest.json")
-        if found:
-            objects.held["latest.json"] = json.dumps({"format": 1, **found}).encode()
-        for name in ("mine", "next"):
-            store.update_json("latest.json", once(name))
-        assert json.loads(objects.held["latest.json"]) == {"format": 1, **(found or seen), "mine": 1, "next": 1}
-        assert (objects.reads > 1, pauses) == (bool(found) or "mine" in seen, []), (seen, found)
 
 
 class Careless(MemoryObjects):
