@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import Final
 
-import pytest
-
 from tests.support.paths import ROOT
-from tools.site import on_page_markdown
 
 DOCS: Final = ROOT / "docs"
 GENERATED: Final = frozenset({"cli.md", "configuration.md", "rules.md"})
@@ -33,24 +29,3 @@ def test_a_reader_has_at_most_18_pages_and_28_000_words_by_hand() -> None:
     words = {name: len(by_hand(text).split()) for name, text in pages.items()}
     assert len(words) <= 18
     assert sum(words.values()) <= 28_000, words
-
-
-def shown(text: str, place: str = "page.md", home: str | None = "https://example.com/auditor") -> str:
-    page = SimpleNamespace(file=SimpleNamespace(src_path=place))
-    return on_page_markdown(text, page=page, config=SimpleNamespace(repo_url=home))
-
-
-def test_a_link_to_a_file_outside_the_site_leads_to_the_repository() -> None:
-    assert shown("[a](../deploy/x.yml)") == "[a](https://example.com/auditor/blob/HEAD/deploy/x.yml)"
-    assert shown("[a](../deploy/x.yml)", home=None) == "a (`deploy/x.yml`)"
-    inside = "[a](../verdict.md)"
-    assert shown(inside, place="schemas/README.md") == inside
-    fenced = "```md\n[a](../deploy/x.yml)\n```\n"
-    assert shown(fenced) == fenced
-
-
-def test_a_list_without_an_empty_line_above_it_ends_the_build() -> None:
-    for item in ("- b", "* b", "2. b"):
-        with pytest.raises(SystemExit, match=r"page\.md: put an empty line between 'a'"):
-            shown(f"a\n{item}\n")
-        assert shown(f"a\n\n{item}\n") == f"a\n\n{item}\n"

@@ -290,13 +290,10 @@ async def test_a_server_that_nobody_vouches_for(
         await agreed(context, certificate, newest=ssl.TLSVersion.TLSv1_3)
 
 
-@pytest.mark.parametrize("kind", ["missing", "empty", "a folder"])
-def test_certificates_that_cannot_be_read(kind: str, tmp_path: Path, no_bundles: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "bundle.pem"
-    if kind == "empty":
-        path.write_text("")
-    elif kind == "a folder":
-        path.mkdir()
-    no_bundles.setenv("AWS_CA_BUNDLE", str(path))
-    with pytest.raises(UsageError, match=r"bundle\.pem.*AWS_CA_BUNDLE"):
-        tls_context(Connection(bucket=BUCKET))
+def test_certificates_that_cannot_be_read(tmp_path: Path, no_bundles: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    (tmp_path / "folder.pem").mkdir()
+    for name in ("missing.pem", "empty.pem", "folder.pem"):
+        no_bundles.setenv("AWS_CA_BUNDLE", str(tmp_path / name))
+        with pytest.raises(UsageError, match=rf"{name}.*AWS_CA_BUNDLE"):
+            tls_context(Connection(bucket=BUCKET))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 from typing import Any
 
-import pytest
 import urllib3.exceptions
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
@@ -27,31 +26,35 @@ def failed(code: str, status: int = 0, **headers: str) -> CallFailed:
     return CallFailed("GetObjectAcl", code, status, headers=headers)
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (sdk.ConnectTimeoutError(endpoint_url=URL), "ConnectionError"),
-        (sdk.ReadTimeoutError(endpoint_url=URL), "Timeout"),
-        (urllib3.exceptions.ReadTimeoutError(None, URL, "late"), "Timeout"),  # type: ignore[arg-type]
-        (TimeoutError(), "Timeout"),
-        (sdk.EndpointConnectionError(endpoint_url=URL), "ConnectionError"),
-        (sdk.ConnectionClosedError(endpoint_url=URL), "ConnectionError"),
-        (sdk.SSLError(endpoint_url=URL, error="x"), "ConnectionError"),
-        (sdk.ProxyConnectionError(proxy_url=URL), "ConnectionError"),
-        (sdk.HTTPClientError(error="x"), "ConnectionError"),
-        (sdk.ResponseStreamingError(error="x"), "ConnectionError"),
-        (sdk.IncompleteReadError(actual_bytes=1, expected_bytes=2), "ConnectionError"),
-        (urllib3.exceptions.ProtocolError("x", http.client.IncompleteRead(b"")), "ConnectionError"),
-        (ConnectionResetError(), "ConnectionError"),
-        (ResponseParserError("x"), "BrokenReply"),
+CODES: dict[str, list[Exception]] = {
+    "Timeout": [
+        sdk.ReadTimeoutError(endpoint_url=URL),
+        urllib3.exceptions.ReadTimeoutError(None, URL, "late"),  # type: ignore[arg-type]
+        TimeoutError(),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
-)
-def test_failure_of_one_call_is_tried_again(error: Exception, code: str) -> None:
-    failure = translate("GetObjectAcl", error)
-    assert isinstance(failure, CallFailed)
-    assert (failure.action, failure.code, failure.status) == ("GetObjectAcl", code, 0)
-    assert is_transient(failure)
+    "ConnectionError": [
+        sdk.ConnectTimeoutError(endpoint_url=URL),
+        sdk.EndpointConnectionError(endpoint_url=URL),
+        sdk.ConnectionClosedError(endpoint_url=URL),
+        sdk.SSLError(endpoint_url=URL, error="x"),
+        sdk.ProxyConnectionError(proxy_url=URL),
+        sdk.HTTPClientError(error="x"),
+        sdk.ResponseStreamingError(error="x"),
+        sdk.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        urllib3.exceptions.ProtocolError("x", http.client.IncompleteRead(b"")),
+        ConnectionResetError(),
+    ],
+    "BrokenReply": [ResponseParserError("x")],
+}
+
+
+def test_failure_of_one_call_is_tried_again() -> None:
+    for code, errors in CODES.items():
+        for error in errors:
+            failure = translate("GetObjectAcl", error)
+            assert isinstance(failure, CallFailed), error
+            assert (failure.action, failure.code, failure.status) == ("GetObjectAcl", code, 0), error
+            assert is_transient(failure), error
 
 
 OTHER_ERRORS: list[tuple[Exception, type[Exception]]] = [
@@ -82,32 +85,19 @@ def test_answer_of_s3_keeps_code_status_and_headers() -> None:
     assert failure.headers == {"x-amz-bucket-region": "eu-south-1"}
 
 
-@pytest.mark.parametrize(
-    ("failure", "throttle", "transient"),
-    [
-        (failed("SlowDown", 503), True, True),
-        (failed("503", 503), True, True),
-        (failed("Whatever", 503), True, True),
-        (failed("TooManyRequests", 429), True, True),
-        (failed("RequestLimitExceeded", 400), True, True),
-        (failed("InternalError", 500), False, True),
-        (failed("502", 502), False, True),
-        (failed("504", 504), False, True),
-        (failed("RequestTimeout", 400), False, True),
-        (failed("Malformed", 200), False, False),
-        (failed("MaxCalls"), False, False),
-        (failed("NotImplemented", 501), False, False),
-        (failed("AccessDenied", 403), False, False),
-        (failed("404", 404), False, False),
-        (failed("412", 412), False, False),
-        (failed("400", 400), False, False),
-    ],
-    ids=lambda value: value.code if isinstance(value, CallFailed) else "",
-)
-def test_what_asks_for_fewer_calls_and_what_for_another_try(
-    failure: CallFailed, throttle: bool, transient: bool
-) -> None:
-    assert (is_throttle(failure), is_transient(failure)) == (throttle, transient)
+def test_some_failures_ask_for_fewer_calls_and_some_for_another_try() -> None:
+    fewer = [
+        ("SlowDown", 503),
+        ("503", 503),
+        ("Whatever", 503),
+        ("TooManyRequests", 429),
+        ("RequestLimitExceeded", 400),
+    ]
+    again = [("InternalError", 500), ("502", 502), ("504", 504), ("RequestTimeout", 400)]
+    never = [("Malformed", 200), ("MaxCalls", 0), ("NotImplemented", 501), ("AccessDenied", 403), ("404", 404)]
+    codes = [*fewer, *again, *never, ("412", 412), ("400", 400)]
+    assert [code for code in codes if is_throttle(failed(*code))] == fewer
+    assert [code for code in codes if is_transient(failed(*code))] == [*fewer, *again]
 
 
 def test_some_failures_mean_that_the_object_is_gone() -> None:
@@ -121,20 +111,17 @@ def test_failure_of_one_object_dooms_nothing() -> None:
     assert [code for code in codes if doom(failed(code), "my-bucket") is not None] == []
 
 
-@pytest.mark.parametrize(
-    ("failure", "words"),
-    [
-        (failed("NoSuchBucket", 404), "'my-bucket'"),
-        (failed("301", 301, **{"x-amz-bucket-region": "eu-south-1"}), "--region eu-south-1"),
-        (failed("IllegalLocationConstraintException", 400), "--region"),
-        (failed("ExpiredTokenException", 400), "renew them"),
-        (failed("InvalidClientTokenId", 403), "--profile"),
-        (failed("RequestTimeTooSkewed", 403), "clock"),
-    ],
-    ids=lambda value: value.code if isinstance(value, CallFailed) else "",
-)
-def test_what_dooms_the_run_names_the_fix(failure: CallFailed, words: str) -> None:
-    error = doom(failure, "my-bucket")
-    assert error is not None
-    assert words in str(error)
-    assert failure.code in str(error)
+DOOMED = {
+    "'my-bucket'": failed("NoSuchBucket", 404),
+    "--region eu-south-1": failed("301", 301, **{"x-amz-bucket-region": "eu-south-1"}),
+    "--region": failed("IllegalLocationConstraintException", 400),
+    "renew them": failed("ExpiredTokenException", 400),
+    "--profile": failed("InvalidClientTokenId", 403),
+    "clock": failed("RequestTimeTooSkewed", 403),
+}
+
+
+def test_failure_that_dooms_the_run_names_the_fix() -> None:
+    for words, failure in DOOMED.items():
+        said = str(doom(failure, "my-bucket"))
+        assert (words in said, failure.code in said) == (True, True), said

@@ -43,12 +43,15 @@ def test_every_bucket_call_has_its_action_and_no_other() -> None:
 
 
 def test_nothing_in_the_audited_bucket_can_be_written() -> None:
-    wanted = access(out="s3://reports/runs", ledger="dynamodb:digests", hash=True)
+    queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/hash"
+    wanted = access(out="s3://reports/runs", ledger="dynamodb:digests", queue=queue, hash=True)
     policy = audit_policy([Target("audited")], wanted, "aws")
     for statement in policy["Statement"]:
         if any("audited" in resource for resource in statement["Resource"]):
             assert not [action for action in statement["Action"] if WRITES.search(action)]
     assert "*" not in actions(policy)
+    others = {action for action in actions(policy) if not action.startswith("s3:")}
+    assert others == {"sqs:SendMessage", *LEDGER_READS, *LEDGER_WRITES}
 
 
 @pytest.mark.parametrize(
@@ -63,16 +66,6 @@ def test_nothing_in_the_audited_bucket_can_be_written() -> None:
 def test_what_no_rule_needs_is_not_granted(only: set[str], expected: tuple[bool, bool]) -> None:
     found = access_of(Settings(only=tuple(only)), Deployment())
     assert (found.acl, found.head) == expected
-
-
-def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
-    wanted = access(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
-    found = actions(audit_policy([Target("b")], wanted, "aws"))
-    assert {action for action in found if not action.startswith("s3:")} == {
-        "sqs:SendMessage",
-        *LEDGER_READS,
-        *LEDGER_WRITES,
-    }
 
 
 ARN = "arn:aws:sns:eu-west-1:123456789012:alert"

@@ -70,22 +70,22 @@ async def test_entry_that_the_bus_is_too_busy_for_is_sent_again(bus: Bus) -> Non
     assert set(bus.regions) == {"eu-west-1"}
 
 
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        (["ThrottlingException"] * 4, "keeps refusing PutEvents (ThrottlingException)"),
-        (["NotAuthorizedForSourceException"], "fails at PutEvents: NotAuthorizedForSourceException"),
-        (["AccessDeniedException"], "refuses PutEvents (AccessDeniedException): allow events:PutEvents"),
-        (["ResourceNotFoundException"], "does not exist (ResourceNotFoundException): check --event-bus"),
-    ],
-)
-async def test_entry_that_is_refused_is_an_error_in_a_sentence(bus: Bus, script: list[str | None], words: str) -> None:
-    bus.script = script
-    with pytest.raises(RunError) as caught:
-        await EventBridgeBus(NAME, "--event-bus").put("s3-auditor", "Tested", {})
-    assert str(caught.value).startswith(f"the event bus {NAME} ")
-    assert words in str(caught.value)
-    assert bus.script == []
+REFUSALS: list[tuple[list[str | None], str]] = [
+    (["ThrottlingException"] * 4, "keeps refusing PutEvents (ThrottlingException)"),
+    (["NotAuthorizedForSourceException"], "fails at PutEvents: NotAuthorizedForSourceException"),
+    (["AccessDeniedException"], "refuses PutEvents (AccessDeniedException): allow events:PutEvents"),
+    (["ResourceNotFoundException"], "does not exist (ResourceNotFoundException): check --event-bus"),
+]
+
+
+async def test_entry_that_is_refused_is_an_error_in_a_sentence(bus: Bus) -> None:
+    for script, words in REFUSALS:
+        bus.script = [*script]
+        with pytest.raises(RunError) as caught:
+            await EventBridgeBus(NAME, "--event-bus").put("s3-auditor", "Tested", {})
+        assert str(caught.value).startswith(f"the event bus {NAME} ")
+        assert words in str(caught.value)
+        assert bus.script == []
 
 
 async def test_event_that_is_too_large_is_not_sent(bus: Bus) -> None:

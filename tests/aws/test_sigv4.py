@@ -175,23 +175,16 @@ def test_a_value_that_no_header_can_hold(value: str) -> None:
         signer.sign(PLAIN, "GET", value, "/", "", (), NOON)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        (("b", ""), ("a", "")),
-        (("a", "1"), ("a", "2")),
-        (("Range", "bytes=0-"),),
-        (("a b", ""),),
-        (("", ""),),
-        (("a:b\n", ""),),
-        (("host", "elsewhere"),),
-        (("x-amz-date", "now"),),
-        (("x-amz-security-token", "t"),),
-    ],
-)
-def test_headers_that_are_not_in_order_or_not_the_callers(headers: Pairs) -> None:
-    with pytest.raises(UnsignableError, match="in order"):
-        authorization(Signer("x"), NOON, headers=headers)
+WRONG: list[Pairs] = [
+    (("b", ""), ("a", "")), (("a", "1"), ("a", "2")), (("Range", "bytes=0-"),), (("a b", ""),), (("", ""),),
+    (("a:b\n", ""),), (("host", "elsewhere"),), (("x-amz-date", "now"),), (("x-amz-security-token", "t"),),
+]  # fmt: skip
+
+
+def test_headers_that_are_not_in_order_or_not_the_callers() -> None:
+    for headers in WRONG:
+        with pytest.raises(UnsignableError, match="in order"):
+            authorization(Signer("x"), NOON, headers=headers)
 
 
 def test_what_is_sent_and_not_signed() -> None:

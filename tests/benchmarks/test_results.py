@@ -1,4 +1,4 @@
-"""The results of measurements: medians, tables, plots, the page and the gates."""
+"""The results of measurements: tables, plots and the page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from benchmarks import gates, page
+from benchmarks import page
 from benchmarks.page import between
-from benchmarks.parts import (
-    PARTS,
-    engines,
-)
+from benchmarks.parts import PARTS, engines
 from tests.support.paths import ROOT
 
 
@@ -41,15 +38,6 @@ ENGINES_FOUND = {
         row("whole audit: direct", 150.0),
     ]
 }
-
-
-def test_gates_are_met_missed_or_unmeasured() -> None:
-    found = {gate.name: gate.met for gate in gates.evaluate({"engines": ENGINES_FOUND})}
-    assert found["CPU per call: direct versus bare aiohttp"] is True
-    assert found["CPU per call: the article's executor function versus direct"] is True
-    assert found["CPU per call: the article's aioboto3 function versus direct"] is False
-    assert found["CPU per call: the whole audit with direct versus bare aiohttp"] is False
-    assert {gate.met for gate in gates.evaluate({})} == {None}
 
 
 def test_the_command_writes_page_plots_and_data(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import cycle, product
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import (
@@ -322,24 +324,5 @@ def _undecided() -> Iterator[OddResult]:
 def read_back(result: OddResult) -> Evidence:
     """Return the facts that a reader of the object's line has: those of the judgement that the line tells."""
     evidence = result.judgement.evidence
-    ref, owner = evidence.ref, evidence.owner
-    known = ObjectRef(
-        key=ref.key,
-        etag=ref.etag,
-        size=ref.size,
-        last_modified=ref.last_modified,
-        version_id=ref.version_id,
-        storage_class=ref.storage_class,
-        owner=owner if isinstance(owner, str) else None,
-        is_latest=ref.is_latest,
-    )
-    return Evidence(
-        known,
-        evidence.acl,
-        evidence.head,
-        evidence.vanished,
-        evidence.changed,
-        NO_LEDGER,
-        evidence.read_at,
-        evidence.dormant,
-    )
+    owner = evidence.owner if isinstance(evidence.owner, str) else None
+    return replace(evidence, ref=replace(evidence.ref, owner=owner), digests=NO_LEDGER)
