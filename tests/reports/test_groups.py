@@ -1,4 +1,4 @@
-"""The order and the words of the groups of a run, which all reports share."""
+"""The words of the groups of a run, which all reports share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 from auditor.model.access import Verdict
 from auditor.model.finding import Severity
-from auditor.model.rollup import Group, GroupKind, RollUps
+from auditor.model.rollup import Group, GroupKind
 from auditor.reports import groups
-from auditor.reports.rollup import totals_of
 from tests.support.samples.pages import group_of
-from tests.support.samples.reports import RUN, target
 
 
 def finding(rule: str | None, count: int = 3, **changes: Any) -> Group:
@@ -33,10 +31,6 @@ def unread(**changes: Any) -> Group:
     return finding(None, **(values | changes))
 
 
-def rollups(*found: Group) -> RollUps:
-    return RollUps(run=RUN, target=target(), complete=True, totals=totals_of(found), groups=found)
-
-
 SENTENCES = [
     (finding("O02", 812), "The ACL lets anyone on the internet read 812 objects"),
     (finding("O02", 1), "The ACL lets anyone on the internet read the object: 1 object"),
@@ -54,14 +48,6 @@ SENTENCES = [
     (opening(Verdict.UNKNOWN, "any-account"), "Any AWS account may reach 3 objects"),
     (unread(), "GetObjectAcl AccessDenied: 3 objects could not be checked"),
 ]
-
-
-def test_order_is_exposed_first_and_groups_by_intent_last() -> None:
-    meant = opening(Verdict.EXPOSED, excepted=3)
-    shared, exposed, found = opening(Verdict.SHARED), opening(Verdict.EXPOSED), finding("O02")
-    made = rollups(found, meant, exposed, shared, unread())
-    assert groups.openings(made) == [exposed, shared, meant]
-    assert (groups.findings(made), groups.undecided(made)) == ([found], [unread()])
 
 
 def test_group_as_a_sentence_with_its_meaning_and_its_remedy() -> None:

@@ -18,16 +18,10 @@ from tests.support.samples.reports import OWNER, denied, gone, judged
 FLAT = ("prefix1", "acl_state", "public_grant", "head_state", "public")
 
 
-def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
+def object_line(judgement: Judgement, hashed: bool | None) -> dict[str, Any]:
     """The line of an object, parsed."""
-    line: dict[str, Any] = json.loads(encode_object(judgement, hashed, keep_metadata))
+    line: dict[str, Any] = json.loads(encode_object(judgement, hashed))
     return line
-
-
-def test_metadata_names_only_unless_asked() -> None:
-    assert object_line(judged("k"), None)["head"]["metadata"] == ["build", "team"]
-    kept = object_line(judged("k"), None, keep_metadata=True)["head"]["metadata"]
-    assert kept == {"build": "7", "team": "x"}
 
 
 def test_text_without_utf_8_is_written_as_question_marks() -> None:
