@@ -126,12 +126,6 @@ async def breaks(*_: object) -> NoReturn:
 
 
 class TestBounds:
-    async def test_order_is_the_listings_whatever_the_order_of_results(self) -> None:
-        run = Run(items(300), permits=16)
-        assert await run() is True
-        assert run.done == list(range(300))
-        assert run.started != sorted(run.started) or run.tasks > 4
-
     async def test_one_slow_item_holds_back_a_window_and_no_more(self) -> None:
         release = asyncio.Event()
         run = Run(items(500), window=30)
@@ -303,21 +297,6 @@ class TestOneAhead:
             assert run.listed == 3
             assert [page async for page in pages] == [items(100)[start : start + 10] for start in range(10, 100, 10)]
         assert run.closed
-
-    async def test_cancelled_while_it_waits_for_a_page(self) -> None:
-        run, before = Run(items(100)), asyncio.all_tasks()
-        run.page = at_page(1, forever)
-
-        async def read() -> None:
-            async with one_ahead(run.pages()) as pages:
-                async for _ in pages:
-                    pass
-
-        task = asyncio.create_task(read())
-        await settle()
-        await cancelled(task)
-        assert run.closed
-        assert asyncio.all_tasks() == before
 
 
 def stop_after(run: Run, results: int) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.model.bucket import AccessGrant, AccessGrants, BucketFacts, GranteeType, GrantPermission
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.reports.summary import not_looked_at
 from auditor.s3.access_grants import MOST, MOST_LISTED
-from auditor.s3.bucket import NO_CONTROL
 from auditor.s3.control_calls import MOST_PAGES
 from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read, reader
 from tests.support.asked_by import asked_by as asked_by
@@ -134,38 +134,26 @@ async def test_an_account_without_an_instance_has_no_grants_and_an_instance_may_
     assert (await read_from(stub)).access_grants == AccessGrants(account=ACCOUNT, instance=INSTANCE)
 
 
+READ: Final = AccessGrants(account=ACCOUNT, instance=INSTANCE, grants=(grant(),))
 ODD: Final = {Odd.DENIED: "AccessDenied", Odd.EMPTY: "Malformed", Odd.MALFORMED: "Malformed"}
 
 
-async def test_grants_that_cannot_be_listed_are_named(stub: StubServer, bucket: StubBucket, control: None) -> None:
-    stub.world.grants = instance()
-    for action in ("ListAccessGrantsInstances", "ListAccessGrants"):
+async def test_grants_and_a_policy_that_cannot_be_read_are_named(
+    stub: StubServer, bucket: StubBucket, control: None
+) -> None:
+    policy_of = "GetAccessGrantsInstanceResourcePolicy"
+    stub.world.grants = instance(grant())
+    for action in ("ListAccessGrantsInstances", "ListAccessGrants", policy_of):
         for odd, code in ODD.items():
             stub.world.odd = {action: odd}
             facts = await read_from(stub)
-            assert facts.access_grants == Unread(action, code)
-            assert f"S3 Access Grants, which could not be read: {action} {code}" in not_looked_at(facts, Target(BUCKET))
-
-
-async def test_a_policy_of_the_instance_that_cannot_be_read_is_named(
-    stub: StubServer, bucket: StubBucket, control: None
-) -> None:
-    action = "GetAccessGrantsInstanceResourcePolicy"
-    stub.world.grants = instance(grant())
-    for odd, code in ODD.items():
-        stub.world.odd = {action: odd}
-        facts = await read_from(stub)
-        found = AccessGrants(account=ACCOUNT, instance=INSTANCE, grants=(grant(),), policy=Unread(action, code))
-        assert facts.access_grants == found
-        words = f"policy of the S3 Access Grants instance, which could not be read: {action} {code}"
-        assert words in not_looked_at(facts, Target(BUCKET))
-
-
-async def test_behind_a_custom_endpoint_they_are_named_with_the_fix(stub: StubServer, bucket: StubBucket) -> None:
-    facts = await read_from(stub)
-    assert facts.access_grants == Skipped(NO_CONTROL)
-    assert f"S3 Access Grants: {NO_CONTROL}" in not_looked_at(facts, Target(BUCKET))
-    assert not any("AccessGrants" in logged.operation for logged in stub.requests)
+            unread, subject = Unread(action, code), "S3 Access Grants"
+            if action == policy_of:
+                subject = "policy of the S3 Access Grants instance"
+                assert facts.access_grants == replace(READ, policy=unread)
+            else:
+                assert facts.access_grants == unread
+            assert f"{subject}, which could not be read: {action} {code}" in not_looked_at(facts, Target(BUCKET))
 
 
 # ---- answers that S3 does not give
@@ -183,14 +171,11 @@ async def test_no_call_is_made_where_the_account_may_be_another() -> None:
         assert answers.accounts == []
 
 
-async def test_no_call_is_made_for_a_bucket_whose_region_is_not_known() -> None:
+async def test_no_call_is_made_where_the_region_or_s3_control_is_not_known() -> None:
     region = Unread("HeadBucket", "403")
     answers = Answers(**ANSWERS)
     assert (await reader(answers).read(region)).access_grants == region
     assert len(answers.accounts) == 1  # the account's public access block
-
-
-async def test_no_call_is_made_where_s3_control_gave_no_answer_before() -> None:
     for code in ("Timeout", "ConnectionError"):
         silent = failed("GetPublicAccessBlock", code, 0)
         assert await grants(Account=silent) == Unread("GetPublicAccessBlock", code)

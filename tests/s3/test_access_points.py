@@ -10,9 +10,8 @@ import pytest
 
 from auditor.errors import CallFailed
 from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Unread
 from auditor.s3.access_points import MOST, NOT_DELEGATED, POLICY_UNREAD, delegates
-from auditor.s3.bucket import NO_CONTROL
 from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for
@@ -91,12 +90,6 @@ async def test_access_points_with_their_policies() -> None:
     assert {*answers.accounts} == {ACCOUNT}
 
 
-async def test_access_point_without_a_policy() -> None:
-    none = failed("x", "NoSuchAccessPointPolicy", 404)
-    for point in await points(GetAccessPointPolicy=none, GetAccessPointPolicyStatus=none):
-        assert (point.policy, point.policy_is_public) == ("", False)
-
-
 PARTS: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
     "GetAccessPoint": ("public_access_block", ({}, {"PublicAccessBlockConfiguration": {}})),
     "GetAccessPointPolicy": ("policy", ({"Policy": "{"}, {})),
@@ -135,11 +128,6 @@ async def test_no_call_is_made_where_nothing_delegates_or_the_account_may_be_ano
     facts = await read(answers)
     assert facts.access_points == found
     assert len(answers.accounts) == (0 if isinstance(found, Unread) else 2)  # the account's block and its grants
-
-
-async def test_behind_a_custom_endpoint_they_are_skipped_with_the_fix() -> None:
-    facts = await read(Answers(**DELEGATED), endpoint_url="https://s3.example")
-    assert facts.access_points == Skipped(NO_CONTROL)
 
 
 def one(**members: str) -> dict[str, Any]:

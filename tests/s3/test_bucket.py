@@ -21,16 +21,14 @@ from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_calls import Call, Refused, Reply
+from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_faults import (
     BLACK_HOLE,
     EXPIRED_TOKEN,
     INVALID_ACCESS_KEY,
     RESET,
-    SLOW_DOWN,
     Fault,
     Plan,
-    first_n,
 )
 from tests.support.servers.world import ACCOUNT, OWNER, STRANGER, Odd, StubBucket
 
@@ -154,15 +152,6 @@ class TestWhatCannotBeRead:
             facts = await read(stub)
             assert {fact: getattr(facts, fact) for fact in QUESTIONS} == unread("Malformed") | known
 
-    async def test_refused_with_and_without_a_code(self, stub: StubServer, bucket: StubBucket) -> None:
-        for status, code in ((403, ""), (403, "AccessDenied"), (405, "MethodNotAllowed")):
-
-            def hooked(call: Call, status: int = status, code: str = code) -> Reply | None:
-                refusal = Refused(status, code).reply(call) if code else Reply(status)
-                return refusal if call.bucket else None
-
-            assert await answered(stub, hooked) == unread(code or str(status))
-
     async def test_answers_that_say_nothing(self, stub: StubServer) -> None:
         for status in (b"<html>", b"<Error><Code>InternalError</Code></Error>"):
             bodies = {**SAYING_NOTHING, "GetBucketVersioning": status}
@@ -173,13 +162,6 @@ class TestWhatCannotBeRead:
             code = "InternalError" if b"Internal" in status else "Malformed"
             versioning = {"versioning": Unread("GetBucketVersioning", code)}
             assert await answered(stub, hooked) == unread("Malformed") | versioning
-
-    async def test_throttled_questions_are_asked_again(self, stub: StubServer, bucket: StubBucket) -> None:
-        stub.faults = [first_n(8, SLOW_DOWN)]
-        caller = make_caller(FakeTime())
-        facts = await read(stub, caller)
-        assert not [value for name in QUESTIONS if isinstance(value := getattr(facts, name), Unread)]
-        assert caller.counts["retried"] == 8
 
     @pytest.mark.parametrize("fault", [EXPIRED_TOKEN, INVALID_ACCESS_KEY])
     async def test_refused_credentials_end_the_run_with_one_error(

@@ -13,6 +13,9 @@ from auditor.s3.bucket_settings import SETTINGS
 
 PARSERS = {setting.fact: setting for setting in SETTINGS}
 NO_DEFAULT = {"BucketKeyEnabled": True}
+AES256 = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+BLOCKED = {"BlockedEncryptionTypes": {"EncryptionType": ["SSE-C"]}}
+NO_SSE_C = Encryption("AES256", None, False, ("SSE-C",))
 KMS = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "k"}}
 
 
@@ -43,11 +46,13 @@ def encryption(*rules: dict[str, Any]) -> dict[str, Any]:
         ("versioning", {"ResponseMetadata": {"HTTPHeaders": {"content-length": "9"}}}, "Never"),
         ("encryption", encryption(KMS), Encryption("aws:kms", "k")),
         ("encryption", encryption({}, KMS | NO_DEFAULT, {}), Encryption("aws:kms", "k", True)),
+        ("encryption", encryption(AES256), Encryption("AES256", None, False)),
         (
             "encryption",
-            encryption({"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}),
-            Encryption("AES256", None, False),
+            encryption(AES256 | BLOCKED),
+            NO_SSE_C,
         ),
+        ("encryption", encryption(AES256 | {"BlockedEncryptionTypes": {}}), Encryption("AES256", None, False)),
         ("request_payer", {"Payer": "Requester"}, "Requester"),
     ],
 )

@@ -114,13 +114,6 @@ async def test_another_server_without_the_calls_has_no_abac(stub: StubServer, bu
         assert (await read(server.url)).abac == Unread("GetBucketAbac", "501")
 
 
-async def test_a_gateway_that_answers_with_a_listing_has_no_abac(stub: StubServer, bucket: StubBucket) -> None:
-    bucket.policy = TEAM
-    body = b"<ListBucketResult><Name>bucket</Name></ListBucketResult>"
-    with HookedServer(stub.world, lambda call: Reply(200, {}, body) if call.operation in CALLS else None) as server:
-        assert (await read(server.url, Semantics.CEPH)).abac is False
-
-
 async def test_the_signature_is_that_of_the_question(stub: StubServer, bucket: StubBucket, asked_by: str) -> None:
     """An older SDK does not know the call. Its request is another one until it is signed."""
     bucket.policy = TEAM

@@ -124,13 +124,6 @@ async def test_refused_condition_is_an_answer_and_asked_once() -> None:
     assert service.plain == [True]
 
 
-async def test_table_that_never_answered_is_not_asked_again() -> None:
-    with serving(Service([(200, ITEM, 0)])) as service:
-        pass
-    with pytest.raises(CallFailed, match="ConnectionError"):
-        await call(service.url)
-
-
 async def test_table_that_answered_before_is_asked_again_by_the_sdk() -> None:
     service = Service([(200, ITEM, 0), (0, None, 0), (0, None, 0), (200, ITEM, 0)])
     with serving(service):

@@ -233,13 +233,6 @@ async def test_object_that_a_new_listing_has_unchanged(
     assert query.page_size < 1000
 
 
-@pytest.mark.parametrize(("sought", "action"), [(SAME, "ListObjectsV2"), (FIRST, "ListObjectVersions")])
-async def test_new_listing_for_which_no_call_is_left(sought: ObjectRef, action: str) -> None:
-    with pytest.raises(CallFailed) as caught:
-        await listed_still(Pages(), make_caller(max_calls=0), sought)
-    assert (caught.value.action, caught.value.code) == (action, "MaxCalls")
-
-
 async def test_delete_marker_counts_for_the_order_and_the_end_of_the_listing() -> None:
     first = Page((ref("a", "1"),), ONE, ("z",))
     with pytest.raises(BucketError, match="not in the order of its keys"):

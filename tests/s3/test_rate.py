@@ -14,15 +14,6 @@ from tests.support.fakes.caller import FakeTime
 
 
 class TestRate:
-    async def test_calls_go_at_even_intervals_in_order_of_arrival(self) -> None:
-        time = FakeTime()
-        rate = RateLimit(10, clock=time.clock, sleep=time.sleep)
-        turns = []
-        for _ in range(5):
-            await rate.take()
-            turns.append(round(time.now - 1000, 6))
-        assert turns == [0, 0.1, 0.2, 0.3, 0.4]  # without a burst: another process may have sent just before
-
     @pytest.mark.parametrize("per_second", [0.5, 1, 3.7, 100, 1500])
     async def test_no_second_has_more_calls_than_the_ceiling(self, per_second: float) -> None:
         """Also where the caller is late time and again, and makes up for it, and where calls arrive at uneven times."""
@@ -191,27 +182,3 @@ class TestOpenConnections:
             assert limit(permits) == begins
             a_round(permits)
             assert limit(permits) == min(128, 2 * begins)
-
-    def test_not_where_the_limit_is_higher_already_was_refused_became_slower_or_was_given(self) -> None:
-        higher, refused = (ConcurrencyLimit(128, auto=True, first=4) for _ in range(2))
-        slower, given = ConcurrencyLimit(128, auto=True, first=16), ConcurrencyLimit(10)
-        for _ in range(2):
-            a_round(higher)
-        refused.throttled()
-        a_round(slower, 0.01)
-        a_round(slower, 0.05)
-        for permits, connections in ((higher, 5), (refused, 64), (slower, 100), (given, 64)):
-            before = limit(permits)
-            permits.assume_open(connections)
-            assert limit(permits) == before
-
-
-def test_a_thousand_quick_rounds_do_not_make_a_doubled_latency_the_usual_one() -> None:
-    """On a fast server a round takes milliseconds, so the best latency of a moment ago still counts."""
-    time = FakeTime()
-    permits = ConcurrencyLimit(128, auto=True, clock=time.clock)
-    a_round(permits, 0.001)
-    for _ in range(1000):
-        time.now += 0.004
-        a_round(permits, 0.0001 * limit(permits))
-    assert limit(permits) < 32

@@ -10,14 +10,12 @@ from typing import Any, Final
 import botocore
 import pytest
 
-from auditor.aws.connection import Connection
 from auditor.errors import CallFailed
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import NO_POLICY_STATUS
 from auditor.s3.bucket_settings import SETTINGS
 from auditor.s3.engines.base import Questions
-from auditor.s3.open import find_region
 from auditor.s3.semantics import DNS_SUFFIXES, semantics_of
 from tests.s3.answers import Answers, failed, reader
 from tests.support.asked_by import asked_by as asked_by
@@ -94,11 +92,6 @@ async def test_a_refusal_names_the_server_too(stub: StubServer, bucket: StubBuck
         async with reader_for(make_caller(FakeTime()), bucket=BUCKET, endpoint_url=server.url) as asked:
             await asked.region(None)
             assert asked.semantics is Semantics.CEPH
-
-
-async def test_the_stub_answers_as_aws_does(stub: StubServer, bucket: StubBucket) -> None:
-    connection = Connection(bucket=BUCKET, endpoint_url=stub.url, region="us-east-1")
-    assert (await find_region(connection, make_caller(FakeTime())))[2] is Semantics.AWS
 
 
 async def read(answers: Questions, semantics: Semantics) -> BucketFacts:

@@ -63,8 +63,6 @@ class Row:
 CPU: Final = 0.00015
 """Seconds that our process needs for a call: it makes one at a time."""
 LATENCY: Final = 0.015
-AT_ONCE: Final = 0.0005
-"""Seconds of a call to a server that answers at once."""
 
 
 @dataclass
@@ -159,24 +157,6 @@ def users(server: Server, per_second: float) -> Process:
     while True:
         server.asked("users")
         yield 1.0 / per_second
-
-
-def seconds_of_a_short_run(calls: int, **server: float | bool) -> float:
-    """The seconds until so many calls are answered."""
-    time, _, audit = world(**server)
-    while audit.done < calls and time.now < 100:
-        time.run(time.now + 0.01)
-    return time.now
-
-
-def test_a_short_run_learns_what_slowing_down_does_not_help_within_some_hundred_calls() -> None:
-    for latency, share in ((AT_ONCE, 0.3), (LATENCY, 0.03), (LATENCY, 0.1)):
-        quiet = seconds_of_a_short_run(3000, latency=latency)
-        runs = sorted(
-            seconds_of_a_short_run(3000, latency=latency, share=share, seed=seed) / quiet for seed in range(1, 6)
-        )
-        assert runs[len(runs) // 2] <= 2.5, (latency, share)
-        assert runs[-1] <= 5.0, (latency, share)
 
 
 @pytest.mark.parametrize("ceiling", [None, 2000.0])

@@ -139,15 +139,6 @@ class TestCredentials:
                     await call(engine)
             assert {sent.headers["x-amz-security-token"] for sent in server.calls[1:]} == {"T2"}
 
-    async def test_the_token_is_signed(self) -> None:
-        with HookedServer(filled()) as server:
-            async with engine_of(server.url) as engine:
-                for call in CALLS.values():
-                    await call(engine)
-            for sent in server.calls:
-                signed = sent.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0]
-                assert "x-amz-security-token" in signed.split(";")
-
 
 class TestWhatCannotBeSent:
     async def test_a_key_that_has_no_utf_8(self) -> None:

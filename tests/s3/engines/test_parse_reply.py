@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef
@@ -52,18 +53,9 @@ def test_entry_with_everything_and_with_the_least() -> None:
     least = ObjectRef("k", "e", 3, "2026-01-02T03:04:05Z")
     assert objects(LEAST) == Page((least,), None)
     assert (least.storage_class, least.owner, least.is_latest, least.restored) == ("STANDARD", None, True, False)
-    most = ObjectRef(
-        "k",
-        "e",
-        3,
-        "2026-01-02T03:04:05Z",
-        storage_class="GLACIER",
-        owner="o",
-        is_latest=False,
-        checksum_algorithms=("SHA256", "CRC32"),
-        checksum_type="FULL_OBJECT",
-        restored=True,
-    )
+    said = {"storage_class": "GLACIER", "owner": "o", "checksum_type": "FULL_OBJECT"}
+    algorithms = ("SHA256", "CRC32")
+    most = replace(least, is_latest=False, checksum_algorithms=algorithms, restored=True, **said)
     assert objects(MOST).refs == (most,)
     assert objects(LEAST | {"Owner": {"ID": ""}, "StorageClass": ""}) == Page((least,), None)
 
@@ -133,22 +125,13 @@ def test_versions() -> None:
     assert (page.refs[0].version_id, page.next) == ("v", Position(key_marker="k", version_id_marker="v"))
     assert replies.page(VERSIONS, reply | {"NextVersionIdMarker": ""}).next == Position(key_marker="k")
     assert replies.page(VERSIONS, {"IsTruncated": False}) == Page((), None)
-    assert (
-        refused(replies.page, VERSIONS, {"IsTruncated": False, "Versions": [LEAST]}, action="ListObjectVersions")
-        == "VersionId is missing"
-    )
-    assert (
-        refused(replies.page, VERSIONS, {"IsTruncated": False, "DeleteMarkers": [{}]}, action="ListObjectVersions")
-        == "Key is missing"
-    )
-    assert (
-        refused(replies.page, VERSIONS, without(reply, "NextKeyMarker"), action="ListObjectVersions")
-        == "NextKeyMarker is missing"
-    )
-    assert (
-        refused(replies.page, VERSIONS, without(reply, "IsTruncated"), action="ListObjectVersions")
-        == "IsTruncated is missing"
-    )
+    for lacking, name in (
+        ({"IsTruncated": False, "Versions": [LEAST]}, "VersionId"),
+        ({"IsTruncated": False, "DeleteMarkers": [{}]}, "Key"),
+        (without(reply, "NextKeyMarker"), "NextKeyMarker"),
+        (without(reply, "IsTruncated"), "IsTruncated"),
+    ):
+        assert refused(replies.page, VERSIONS, lacking, action="ListObjectVersions") == f"{name} is missing"
 
 
 # ---- ACL and the body

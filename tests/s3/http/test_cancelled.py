@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,7 +11,7 @@ from auditor.s3.http.base import Response
 from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import Opening, get
-from tests.s3.http.raw_server import OK, Peer, RawServer, answering, breath, serving
+from tests.s3.http.raw_server import OK, Peer, breath, serving
 
 
 async def cancelled(task: asyncio.Task[Response]) -> None:
@@ -104,21 +103,3 @@ async def test_cancelled_at_any_moment_the_others_get_their_answers(own: Opening
                 await asyncio.sleep(0.01)
         assert transport.statistics().waiting == 0
         assert transport.statistics().peak == 1
-
-
-async def test_cancelled_while_connecting(opening: Opening) -> None:
-    with socket.socket() as listening:
-        # A queue of one that is full: the next connection is not made, and not refused either.
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        port = listening.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)):
-            raw = RawServer(answering(OK))
-            raw.port = port
-            async with opening(raw, connections=1) as transport:
-                tasks = [asyncio.create_task(transport.send(get())) for _ in range(2)]
-                await asyncio.sleep(0.05)
-                for task in tasks:
-                    await cancelled(task)
-                if isinstance(transport, HttpTransport):
-                    assert (transport.statistics().open, transport.statistics().waiting) == (0, 0)

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from auditor.s3.http.base import ConnectionLostError, Request
-from tests.s3.http.conftest import Opening, get, outcome
-from tests.s3.http.raw_server import OK, Peer, answering, serving
+from auditor.s3.http.base import Request
+from tests.s3.http.conftest import Opening, get
+from tests.s3.http.raw_server import OK, answering, serving
 
 
 async def test_request_is_sent_byte_for_byte(opening: Opening) -> None:
@@ -52,25 +52,6 @@ async def test_cookie_is_not_sent_back(opening: Opening) -> None:
         await transport.send(get())
         await transport.send(get())
     assert server.requests[0] == server.requests[1]
-
-
-async def test_nobody_listens(opening: Opening) -> None:
-    async with serving(answering(OK)) as server:
-        pass
-    async with opening(server, connections=2) as transport:
-        found = await asyncio.gather(*(outcome(transport.send(get())) for _ in range(7)))
-        assert found == [ConnectionLostError] * 7
-
-
-async def test_slow_answer_that_keeps_coming_is_no_timeout(opening: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        for byte in OK:
-            await peer.send(bytes([byte]))
-            await asyncio.sleep(0.05)
-
-    async with serving(script) as server, opening(server, read_timeout=0.5) as transport:
-        assert (await transport.send(get())).body == b"ok"
 
 
 async def test_no_more_connections_than_asked_for(opening: Opening) -> None:

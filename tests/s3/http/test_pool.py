@@ -13,20 +13,6 @@ from tests.s3.http.conftest import STREAMS, TRANSPORTS, Opening, get, opener
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, serving
 
 
-async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server, idle_seconds=60.0) as transport:
-        assert transport.open_connections == 0
-        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        for wanted, left in ((9, 3), (3, 3), (2, 2), (0, 0)):
-            transport.keep_idle(wanted)
-            assert transport.open_connections == transport.statistics().open == left
-        await transport.send(get())
-    assert transport.open_connections == 0
-    async with serving(answering(OK)) as server, thin(server, idle_seconds=-1.0) as transport:
-        await transport.send(get())
-        assert (transport.statistics().idle, transport.open_connections) == (1, 0)
-
-
 async def test_connecting_takes_too_long(opening: Opening) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -70,17 +56,6 @@ async def test_closed_while_requests_are_under_way_and_waiting(thin: Opening) ->
         assert [type(result) for result in results] == [ConnectionLostError] * 5
         assert transport.statistics().open == 0
         await server.until(lambda it: it.open == 0)
-
-
-async def test_closed_is_closed(thin: Opening) -> None:
-    async with serving(answering(OK)) as server, thin(server) as transport:
-        await transport.send(get())
-        await asyncio.gather(transport.close(), transport.close())
-        await transport.close()
-        await server.until(lambda it: it.open == 0)
-        with pytest.raises(ConnectionLostError, match="closed"):
-            await transport.send(get())
-        assert server.accepted == 1
 
 
 @pytest.mark.parametrize("kinds", [TRANSPORTS, STREAMS])

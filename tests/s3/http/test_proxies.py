@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.s3.http.base import LARGEST_BODY, ConnectionLostError
+from auditor.s3.http.base import ConnectionLostError
 from tests.s3.http.certificates import Tls
-from tests.s3.http.conftest import STREAMS, get, opener, outcome, pieces
+from tests.s3.http.conftest import get, opener, outcome
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
 
 aiohttp = opener("aiohttp")
-
-
-async def test_body_larger_than_the_limit_of_a_whole_one() -> None:
-    piece, count = bytes(2**20), LARGEST_BODY // 2**20 + 1
-    answer = answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(piece) * count), *[piece] * count)
-    async with (
-        serving(answer) as server,
-        opener("aiohttp", STREAMS)(server) as transport,
-        transport.stream(get()) as stream,
-    ):
-        assert sum([len(chunk) async for chunk in pieces(stream, 65536)]) == len(piece) * count
 
 
 async def test_plain_request_through_a_proxy() -> None:

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from auditor.s3.http.base import TransportTimeoutError
-from tests.s3.http.certificates import Tls
-from tests.s3.http.conftest import Opening, get, opener, outcome
+from tests.s3.http.conftest import Opening, get, outcome
 from tests.s3.http.raw_server import OK, Peer, serving
 
 DROPS = {
@@ -54,19 +53,6 @@ async def test_head_that_drips_is_not_waited_for(opening: Opening, name: str) ->
         await server.until(lambda it: it.open == 0)
 
 
-async def test_interim_answer_moves_no_deadline_of_the_head(thin: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        for _ in range(15):
-            await peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
-            await asyncio.sleep(0.1)
-        await peer.send(OK)
-
-    async with serving(script) as server, thin(server, head_timeout=0.5) as transport:
-        with pytest.raises(TransportTimeoutError):
-            await transport.send(get())
-
-
 async def test_wait_for_a_place_is_not_of_the_answers_time(opening: Opening) -> None:
     async def script(peer: Peer) -> None:
         while True:
@@ -77,21 +63,6 @@ async def test_wait_for_a_place_is_not_of_the_answers_time(opening: Opening) -> 
     async with serving(script) as server, opening(server, connections=1, answer_timeout=1.5) as transport:
         answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(20)))
         assert [answer.body for answer in answers] == [b"ok"] * 20
-
-
-async def test_proxy_that_never_says_whether_it_connects(tls: Tls) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.gone()
-
-    fields = {"host": "localhost", "port": 443, "tls": tls.client, "answer_timeout": 0.2}
-    async with (
-        serving(script) as proxy,
-        opener("aiohttp")(proxy, proxy=f"http://127.0.0.1:{proxy.port}", **fields) as transport,
-    ):
-        with pytest.raises(TransportTimeoutError):
-            await asyncio.wait_for(transport.send(get()), 10)
-        await proxy.until(lambda it: it.open == 0)
 
 
 async def test_first_answer_has_a_limit_of_its_own_and_later_ones_do_not(thin: Opening) -> None:
@@ -106,13 +77,3 @@ async def test_first_answer_has_a_limit_of_its_own_and_later_ones_do_not(thin: O
     async with serving(script) as server, thin(server, read_timeout=30, first_answer=0.2) as transport:
         answers = [await transport.send(get()) for _ in range(3)]
         assert [answer.body for answer in answers] == [b"ok"] * 3
-
-
-async def test_server_that_never_answers_has_the_first_answers_time(thin: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.gone()
-
-    async with serving(script) as server, thin(server, read_timeout=30, first_answer=0.05) as transport:
-        with pytest.raises(TransportTimeoutError, match=r"for 0\.05 seconds"):
-            await asyncio.wait_for(transport.send(get()), 10)

@@ -91,19 +91,3 @@ async def test_connection_idle_for_too_long_is_not_used(thin: Opening) -> None:
         await transport.send(get())
         statistics = transport.statistics()
         assert (statistics.open, statistics.opened, statistics.resent) == (1, 4, 0)
-
-
-async def test_closing_here_sends_nothing_again(opening: Opening) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(OK)
-        await peer.request()
-        await peer.gone()
-
-    async with serving(script) as server, opening(server) as transport:
-        await transport.send(get())
-        second = asyncio.create_task(outcome(transport.send(get())))
-        await server.until(lambda it: len(it.requests) == 2)
-        await transport.close()
-        assert await second is ConnectionLostError
-        assert server.accepted == 1

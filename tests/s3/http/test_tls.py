@@ -8,7 +8,7 @@ import pytest
 
 from auditor.s3.http.base import ConnectionLostError
 from tests.s3.http.certificates import Tls, made
-from tests.s3.http.conftest import Opening, get, head, outcome, resent
+from tests.s3.http.conftest import Opening, get, head, outcome
 from tests.s3.http.raw_server import OK, Peer, answering, by_name, serving
 
 
@@ -72,23 +72,6 @@ async def test_body_without_length_is_cut_without_a_farewell(thin: Opening, tls:
     async with serving(script, tls.server) as server, thin(server, tls=tls.client) as transport:
         with pytest.raises(ConnectionLostError):
             await transport.send(get())
-
-
-@pytest.mark.parametrize("farewell", [True, False])
-async def test_kept_tls_connection_ends_before_the_answer(opening: Opening, tls: Tls, farewell: bool) -> None:
-    async def script(peer: Peer) -> None:
-        if peer.number > 1:
-            await answering(OK)(peer)
-        await peer.request()
-        await peer.send(OK)
-        await peer.request()
-        if not farewell:
-            peer.cut()
-
-    async with serving(script, tls.server) as server, opening(server, tls=tls.client) as transport:
-        await transport.send(get())
-        assert (await transport.send(get())).body == b"ok"
-        assert resent(transport) == 1
 
 
 async def test_two_records_after_a_head_in_one_go(thin: Opening, tls: Tls) -> None:

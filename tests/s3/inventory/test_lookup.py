@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import tracemalloc
 from collections.abc import Iterable
 from typing import IO, Final
 
@@ -51,22 +49,6 @@ class TestSorting:
             found.add(lines[: len(lines) // 2])
             found.add(lines[len(lines) // 2 :])
             assert list(found.sorted()) == sorted(lines)
-
-    def test_memory_does_not_grow_with_the_lines(self) -> None:
-        def peak(count: int) -> int:
-            order = random.Random(3)
-            tracemalloc.start()
-            with SortedLines(40_000, fan_in=4) as found:
-                found.add(f"{order.random():.12f}".encode() for _ in range(count))
-                last = b""
-                for one in found.sorted():
-                    assert last <= one
-                    last = one
-            used = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            return used
-
-        assert peak(24_000) < 1.5 * peak(6_000)
 
     def test_full_disk_is_one_sentence(self) -> None:
         def refuse() -> IO[bytes]:
