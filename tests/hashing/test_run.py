@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from auditor.aio.stop import Stop
 from auditor.config.settings import Settings
 from auditor.hashing.limits import MIB
 from auditor.hashing.run import BATCH, HashRun, HashRunSummary
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.exception import ExceptionEntry
 from auditor.model.target import Target
+from tests.support.fakes.ledger import versions_of
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault, error, latency
@@ -27,12 +26,6 @@ from tests.support.servers.world import StubObject
 from tests.support.verification import Bench, entry
 
 accepting = partial(ExceptionEntry, owner="me", until="2999-12-31")
-
-
-@pytest.fixture
-async def ledger() -> AsyncIterator[Ledger]:
-    async with open_ledger("sqlite::memory:") as opened:
-        yield opened
 
 
 async def hash_all(
@@ -141,9 +134,7 @@ class TestPromisedChecksum:
         assert (summary.hashing.known, summary.hashing.hashed_now, summary.exit_code) == (1, 1, 0)
         read = [call.key for call in stub.calls if call.operation == "GetObject"]
         assert read == ["parts"]
-        subject = await ledger.subject(BUCKET, "whole")
-        assert subject is not None
-        (version,) = subject.versions
+        (version,) = await versions_of(ledger, BUCKET, "whole")
         digest = hashlib.new(algorithm, b"whole", usedforsecurity=False).hexdigest()
         assert (version.digests[algorithm].digest, version.digests[algorithm].source) == (digest, "s3")
 
@@ -156,9 +147,7 @@ class TestPromisedChecksum:
         stub.faults = [forget]
         summary = await hash_all(stub, ledger)
         assert (summary.hashing.hashed_now, stub.count("GetObject")) == (1, 1)
-        subject = await ledger.subject(BUCKET, "key")
-        assert subject is not None
-        (version,) = subject.versions
+        (version,) = await versions_of(ledger, BUCKET, "key")
         assert (version.etag, version.digests["sha256"].source) == (item.etag, "auditor")
 
     async def test_object_whose_checksum_and_bytes_are_denied_is_a_hole(self, stub: StubServer, ledger: Ledger) -> None:
@@ -187,9 +176,7 @@ class TestPromisedChecksum:
 
         stub.faults = [overwrite]
         assert (await hash_all(stub, ledger)).hashing.known == 1
-        subject = await ledger.subject(BUCKET, "key")
-        assert subject is not None
-        (version,) = subject.versions
+        (version,) = await versions_of(ledger, BUCKET, "key")
         assert version.digests["sha256"].digest == hashlib.sha256(b"after").hexdigest()
 
 
@@ -244,9 +231,8 @@ class TestNotHashed:
         await ledger.record(wrong)
         summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"))
         assert (reasons(summary), summary.hashing.hashed_now) == ({"DigestConflict": 1}, 1)
-        subject = await ledger.subject(BUCKET, "key")
-        assert subject is not None
-        assert {name: known.digest for name, known in subject.versions[0].digests.items()} == wrong.digests
+        (version,) = await versions_of(ledger, BUCKET, "key")
+        assert {name: known.digest for name, known in version.digests.items()} == wrong.digests
 
     async def test_digest_that_contradicts_s3s_checksum_is_accepted_by_nobody(
         self, stub: StubServer, ledger: Ledger

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import entry_of
@@ -31,12 +29,6 @@ OTHER = hashlib.sha256(b"what lies there now")
 def told(digest: bytes) -> str:
     """As S3 writes it."""
     return base64.b64encode(digest).decode()
-
-
-@pytest.fixture
-async def ledger() -> AsyncIterator[Ledger]:
-    async with open_ledger("sqlite::memory:") as opened:
-        yield opened
 
 
 def evidence_of(key: str = "k", size: int = len(BODY), **head: Any) -> Evidence:

@@ -15,14 +15,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
+from msgspec.structs import replace
 
 from auditor.cli.main import main
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Entry, Ledger
+from auditor.ledger.base import Ledger
+from tests.support.fakes.ledger import versions_of
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import StubObject
+from tests.support.verification import entry
 
 COLUMNS = ["Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage"]
 BODIES = {key: f"{name} in bytes".encode() for name, key in ODD_KEYS.items()}
@@ -72,16 +74,16 @@ def report(*files: bytes, bucket: str = "reports", folder: str = "job-1", **chan
     return {f"{folder}/manifest.json": json.dumps(told | changes).encode(), **results}
 
 
+def good(stub: StubServer, key: str = "k") -> bytes:
+    """The report of one object, which is put into the bucket."""
+    return in_csv([succeeded(key, said(b"body", stub.put(BUCKET, key, b"body").etag))])
+
+
 def put_down(root: Path, files: dict[str, bytes]) -> Path:
     for path, data in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
     return root / "job-1"
-
-
-@pytest.fixture
-def objects(stub: StubServer) -> dict[str, StubObject]:
-    return {key: stub.put(BUCKET, key, body, storage_class="DEEP_ARCHIVE") for key, body in BODIES.items()}
 
 
 @pytest.fixture
@@ -119,16 +121,16 @@ def counts(told: dict[str, Any]) -> dict[str, int]:
 
 
 async def test_what_was_recorded_is_what_hashlib_says_of_the_bytes(
-    stub: StubServer, run: Run, objects: dict[str, StubObject], uri: str, tmp_path: Path
+    stub: StubServer, run: Run, ledger: Ledger, tmp_path: Path
 ) -> None:
+    objects = {key: stub.put(BUCKET, key, body, storage_class="DEEP_ARCHIVE") for key, body in BODIES.items()}
     rows = [succeeded(key, said(BODIES[key], item.etag)) for key, item in objects.items()]
     folder = put_down(tmp_path, report(in_csv(rows[:5]), in_csv([COLUMNS, *rows[5:]])))
     code, told = await asyncio.to_thread(run, folder)
     assert (code, counts(told)) == (0, {"recorded": len(BODIES)}), run.err
     _, told = await asyncio.to_thread(run, folder / "manifest.json")
     assert (counts(told), stub.count("GetObject")) == ({"known": len(BODIES)}, 0)
-    async with open_ledger(uri) as ledger:
-        found = {subject.key: subject async for subject in ledger.subjects(BUCKET)}
+    found = {subject.key: subject async for subject in ledger.subjects(BUCKET)}
     assert found.keys() == BODIES.keys()
     for key, subject in found.items():
         (version,) = subject.versions
@@ -182,44 +184,31 @@ def test_failures_are_named_and_are_a_hole(run: Run, stub: StubServer, tmp_path:
 async def test_other_digest_than_was_recorded_is_a_conflict_and_stays_out(
     run: Run, stub: StubServer, ledger: Ledger, tmp_path: Path
 ) -> None:
-    item = stub.put(BUCKET, "k", b"body")
-    entry = Entry(
-        bucket=BUCKET,
-        key="k",
-        version_id=None,
-        etag=item.etag,
-        size=4,
-        digests={"sha256": "ab" * 32},
-        hashed_at="2026-01-02T03:04:05Z",
-    )
-    await ledger.record(entry)
     path = tmp_path / "results.csv"
-    path.write_bytes(in_csv([succeeded("k", said(b"body", item.etag))]))
+    path.write_bytes(good(stub))
+    (item,) = stub.world.buckets[BUCKET].objects.versions("k")
+    await ledger.record(replace(entry(item), digests={"sha256": "ab" * 32}))
     code, told = await asyncio.to_thread(run, path)
     assert (code, counts(told)) == (3, {"conflicts": 1})
     assert told["conflicting"] == [{"bucket": BUCKET, "key": "k", "version_id": None, "code": "DigestConflict"}]
-    subject = await ledger.subject(BUCKET, "k")
-    assert subject is not None
-    assert [known.digest for known in subject.versions[-1].digests.values()] == ["ab" * 32]
+    (version,) = await versions_of(ledger, BUCKET, "k")
+    assert [known.digest for known in version.digests.values()] == ["ab" * 32]
 
 
-@pytest.mark.parametrize("encode", [quote, quote_plus])
-def test_keys_are_decoded_whichever_way_the_report_writes_a_space(
-    run: Run, stub: StubServer, tmp_path: Path, encode: Any
-) -> None:
-    item = stub.put(BUCKET, "a b+c%20/ü", b"body")
-    path = tmp_path / "results.csv"
-    row = succeeded("", said(b"body", item.etag))
-    row[1] = encode("a b+c%20/ü")
-    path.write_bytes(in_csv([row]))
-    assert counts(run(path)[1]) == {"recorded": 1}
+def test_rows_in_any_spelling_and_order_of_columns(run: Run, stub: StubServer, tmp_path: Path) -> None:
+    key = "a b+c%20/ü"
+    for encode in (quote, quote_plus):
+        message = said(b"body", stub.put(BUCKET, key, b"body").etag)
+        columns = ["TaskStatus", "Novelty", "ResultMessage", "Key", "Bucket"]
+        data = in_csv([["succeeded", "?", message, encode(key), BUCKET]])
+        folder = put_down(tmp_path / encode.__name__, report(data, ReportSchema=", ".join(columns)))
+        assert counts(run(folder)[1]) == {"recorded" if encode is quote else "known": 1}
 
 
 @pytest.mark.parametrize("given", ["job-1", "job-1/", "job-1/results", "job-1/manifest.json"])
 def test_report_in_a_bucket_however_it_is_named(run: Run, stub: StubServer, given: str) -> None:
-    item = stub.put(BUCKET, "k", b"body")
     reports = stub.world.add("reports")
-    for path, data in report(in_csv([succeeded("k", said(b"body", item.etag))])).items():
+    for path, data in report(good(stub)).items():
         reports.put(path, data)
     code, told = run(f"s3://reports/{given}")
     assert (code, counts(told)) == (0, {"recorded": 1}), run.err
@@ -228,83 +217,44 @@ def test_report_in_a_bucket_however_it_is_named(run: Run, stub: StubServer, give
 def test_file_that_is_not_what_its_manifest_tells_is_refused_before_a_row_of_it_is_read(
     run: Run, stub: StubServer, tmp_path: Path
 ) -> None:
-    item = stub.put(BUCKET, "k", b"body")
-    data = in_csv([succeeded("k", said(b"body", item.etag))])
-    folder = put_down(tmp_path, report(data))
+    folder = put_down(tmp_path, report(good(stub)))
     (path,) = (folder / "results").iterdir()
-    path.write_bytes(data + b"\n")
+    path.write_bytes(path.read_bytes() + b"\n")
     code, _ = run(folder)
     assert code == 1
     assert "does not have the MD5 that its manifest gives" in run.err
     assert stub.count("HeadObject") == 0
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"Bucket": "another", "Key": "job-1/results/x.csv"},
-        {"Bucket": "reports", "Key": "secrets/x.csv"},
-        {"Bucket": "reports", "Key": "job-10/x.csv"},
-    ],
-)
-def test_manifest_leads_nowhere_else(run: Run, stub: StubServer, entry: dict[str, str]) -> None:
+def test_manifest_leads_nowhere_else(run: Run, stub: StubServer, tmp_path: Path) -> None:
     reports = stub.world.add("reports")
     for name in ("secrets/x.csv", "job-10/x.csv"):
         reports.put(name, b"")
-    for path, data in report(Results=[entry]).items():
-        reports.put(path, data)
-    code, _ = run("s3://reports/job-1")
-    assert code == 1
-    assert "outside its folder" in run.err
-
-
-@pytest.mark.parametrize("key", ["../../../etc/passwd", "", "job-1/results/.."])
-def test_local_manifest_leads_nowhere_else_either(run: Run, tmp_path: Path, key: str) -> None:
+    for bucket, key in (("another", "job-1/results/x.csv"), ("reports", "secrets/x.csv"), ("reports", "job-10/x.csv")):
+        for path, data in report(Results=[{"Bucket": bucket, "Key": key}]).items():
+            reports.put(path, data)
+        assert (run("s3://reports/job-1")[0], "outside its folder" in run.err) == (1, True), key
     (tmp_path / "passwd").write_bytes(b"")
-    folder = put_down(tmp_path, report(Results=[{"Bucket": "reports", "Key": key}]))
-    code, _ = run(folder)
-    assert code == 1
-    assert "is not beside it" in run.err
+    for key in ("../../../etc/passwd", "", "job-1/results/.."):
+        folder = put_down(tmp_path, report(Results=[{"Bucket": "reports", "Key": key}]))
+        assert (run(folder)[0], "is not beside it" in run.err) == (1, True), key
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"a,b,c\n", "line 1: 3 columns instead of 7"),
-        (b"../..,key,,succeeded,,200,{}\n", "line 1: '../..' is not a bucket"),
-        (b'"' + b"x" * 200_000, "it is not CSV"),
-        (b"\xff\xfe,b,c,d,e,f,g\n", "is not UTF-8"),
-    ],
-)
-def test_file_that_is_no_report_is_named_with_its_line(run: Run, tmp_path: Path, data: bytes, words: str) -> None:
-    path = tmp_path / "results.csv"
-    path.write_bytes(data)
-    code, _ = run(path)
-    assert code == 2
-    assert words in run.err
-    assert "Traceback" not in run.err
-
-
-@pytest.mark.parametrize("manifest", [b"{", b"[]", b'{"Results": 7}', b'{"Results": [7]}'])
-def test_manifest_that_is_none(run: Run, tmp_path: Path, manifest: bytes) -> None:
-    path = tmp_path / "manifest.json"
-    path.write_bytes(manifest)
-    code, _ = run(path)
-    assert code == 1
-    assert "is not the manifest of a completion report" in run.err
-
-
-def test_columns_in_another_order_and_new_ones(run: Run, stub: StubServer, tmp_path: Path) -> None:
-    item = stub.put(BUCKET, "k", b"body")
-    columns = ["TaskStatus", "Novelty", "ResultMessage", "Key", "Bucket"]
-    data = in_csv([["succeeded", "?", said(b"body", item.etag), "k", BUCKET]])
-    folder = put_down(tmp_path, report(data, ReportSchema=", ".join(columns)))
-    assert counts(run(folder)[1]) == {"recorded": 1}
-
-
-def test_nothing_there(run: Run, tmp_path: Path) -> None:
-    code, _ = run(tmp_path)
-    assert code == 2
+def test_file_that_is_no_report_is_refused_with_its_reason(run: Run, tmp_path: Path) -> None:
+    no_manifest = "is not the manifest of a completion report"
+    cases = [
+        ("results.csv", b"a,b,c\n", "line 1: 3 columns instead of 7"),
+        ("results.csv", b"../..,key,,succeeded,,200,{}\n", "line 1: '../..' is not a bucket"),
+        ("results.csv", b'"' + b"x" * 200_000, "it is not CSV"),
+        ("results.csv", b"\xff\xfe,b,c,d,e,f,g\n", "is not UTF-8"),
+        *(("manifest.json", data, no_manifest) for data in (b"{", b"[]", b'{"Results": 7}', b'{"Results": [7]}')),
+    ]
+    for name, data, words in cases:
+        (tmp_path / name).write_bytes(data)
+        code, _ = run(tmp_path / name)
+        assert (code, words in run.err, "Traceback" in run.err) == (2 if words != no_manifest else 1, True, False), data
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty")[0] == 2
     assert "has no completion report" in run.err
 
 

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from auditor.hashing.digest.digester import Digester, make_digester
+from auditor.hashing.digest.digester import Digester
 from auditor.hashing.digest.digester_thread import Buffers, DigestThread
 from auditor.hashing.digest.parallel import BlockMemory
-
-
-def nothing() -> None:
-    """The callback of a freed buffer; it does nothing."""
-
-
-async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -> None:
-    digester, whole = make_digester(["sha256"]), hashlib.sha256()
-    with ThreadPoolExecutor(1) as threads:
-        feed, buffers = DigestThread(digester, threads), Buffers(1000, 4)
-        taken: set[int] = set()
-        for number in range(500):
-            buffer = await buffers.take()
-            taken.add(id(buffer))
-            buffer[:] = number.to_bytes(2, "big") * 500
-            whole.update(buffer)
-            feed.put(memoryview(buffer), partial(buffers.give, buffer))
-        await feed.empty()
-        feed.abandon()
-    assert digester.hexdigests() == {"sha256": whole.hexdigest()}
-    assert len(taken) <= 4
 
 
 async def test_buffers_that_wait_are_dropped_when_the_digest_is_abandoned() -> None:

@@ -136,15 +136,3 @@ def test_malformed_field_is_named() -> None:
         if reason not in str(caught.value):
             failures[name] = str(caught.value)
     assert not failures, failures
-
-
-def test_small_objects_share_messages_and_a_large_one_is_alone() -> None:
-    key = "archive/2026/01/02/scan-{:09}.tiff"
-    objects = [HashTask(key.format(number), None, "0" * 32, 10_240) for number in range(250)]
-    messages = list(pack("20260102T030405Z-abcdef", "a" * 63, ("sha256", "md5"), objects))
-    assert [len(message.tasks) for message in messages] == [100, 100, 50]
-    assert (
-        max(len(encode(message)) for message in messages) < 64 * 1024
-    )  # SQS bills as many requests as it has of these
-    small, large = HashTask("small", None, "e", 1), HashTask("large", None, "e", LARGE)
-    assert [message.tasks for message in pack("run", "bucket", ("sha256",), [small, large])] == [(large,), (small,)]

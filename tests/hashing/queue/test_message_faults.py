@@ -8,19 +8,15 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.notification import decode_notification
-from auditor.hashing.worker.options import WorkerOptions
-from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
-from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, message_of, processor_of
 
 EVIL = "EVIL\u202e\n\x1b[31m"
 """Marks the text of a poison message, so that it is known again where it must not come."""
@@ -193,19 +189,18 @@ def test_what_is_merely_unknown_is_ignored() -> None:
     assert decode_notification(json.dumps({"Records": []} | extra)).messages == ()
 
 
-async def test_malformed_messages_among_good_ones_harm_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_messages_among_good_ones_harm_none(
+    queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     poison = [*NOT_JSON.values(), *TWICE.values(), *LARGE.values()]
     store = Store({f"key-{number}": f"data {number}".encode() * 50 for number in range(len(poison))})
-    dead = MemoryQueue()
-    queue = MemoryQueue(dead)
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), WorkerOptions(), sleep=no_pause)
-        good = [message_of(store, key) for key in store.objects]
-        received = [queue.put(body) for pair in zip(good, poison, strict=True) for body in pair]
-        done = await asyncio.gather(*map(processor.process, received))
-        refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
-        digests = await ledger.known("bucket", refs, ["sha256"])
+    processor = processor_of(queue, ledger, store)
+    good = [message_of(store, key) for key in store.objects]
+    received = [queue.put(body) for pair in zip(good, poison, strict=True) for body in pair]
+    done = await asyncio.gather(*map(processor.process, received))
+    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
+    digests = await ledger.known("bucket", refs, ["sha256"])
     expected = [hashlib.sha256(data).hexdigest() for data in store.objects.values()]
     assert [found["sha256"] for found in digests] == expected
     assert [one.retry_after for one in done] == [None] * len(done)

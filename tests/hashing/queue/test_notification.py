@@ -40,18 +40,10 @@ def through_sns(body: str) -> str:
 
 
 def event_bridge(key: str = "key", kind: str = "Object Created", *, deletion: str | None = None, **entry: Any) -> str:
-    holder = {"key": key, "size": 3, "etag": "etag"} | entry
-    if deletion is not None:
-        holder = {name: value for name, value in holder.items() if name != "size"}
-    return json.dumps(
-        {
-            "version": "0",
-            "source": "aws.s3",
-            "detail-type": kind,
-            "detail": {"version": "0", "bucket": {"name": "bucket"}, "object": holder}
-            | ({} if deletion is None else {"deletion-type": deletion}),
-        }
-    )
+    holder = {"key": key, "etag": "etag"} | ({"size": 3} if deletion is None else {}) | entry
+    detail = {"version": "0", "bucket": {"name": "bucket"}, "object": holder}
+    detail |= {} if deletion is None else {"deletion-type": deletion}
+    return json.dumps({"version": "0", "source": "aws.s3", "detail-type": kind, "detail": detail})
 
 
 def only_task(body: str) -> HashTask:
@@ -77,46 +69,31 @@ def test_version_is_taken_where_there_is_one() -> None:
 def test_records_of_several_buckets_are_one_message_a_bucket() -> None:
     body = plain(record("a", "one"), record("b", "two"), record("c", "one"))
     messages = decode_notification(body, ("md5", "sha1")).messages
-    assert [(message.bucket, [task.key for task in message.tasks]) for message in messages] == [
-        ("one", ["a", "c"]),
-        ("two", ["b"]),
-    ]
+    found = [(message.bucket, [task.key for task in message.tasks]) for message in messages]
+    assert found == [("one", ["a", "c"]), ("two", ["b"])]
     assert {message.algorithms for message in messages} == {("md5", "sha1")}
 
 
 REFUSED: list[tuple[str, str]] = [
     ('{"hello": 1}', "neither a message of the auditor nor an S3 notification"),
-    ('{"Records": {}}', "neither a message of the auditor"),
-    ('{"Records": [3]}', "Records[0] is not a JSON object"),
     (plain(record() | {"eventSource": "aws:sqs"}), "eventSource is not aws:s3"),
     (plain(record(eTag='""')), "eTag is not a string with text"),
     (event_bridge(etag='"'), "etag is not a string with text"),
     (plain(record() | {"s3": {"bucket": {"name": "bucket"}, "object": {"key": "%ff"}}}), "not valid unicode"),
     (plain(record("k" * 1025)), "key has 1025 bytes"),
-    (plain(record(bucket="../bucket")), "not a bucket's name"),
-    (plain(record(size=10**30)), "size is negative or too large"),
     (plain(record(versionId="v" * 1025)), "versionId"),
-    (event_bridge(**{"version-id": "v\n"}), "version-id"),
     (json.dumps({"Type": "SubscriptionConfirmation", "Message": "x"}), "SNS envelope holds no notification"),
-    (json.dumps({"Type": "Notification", "Message": {"Records": []}}), "SNS envelope holds no notification"),
-    (json.dumps({"Type": "Notification"}), "neither a message of the auditor"),
     (through_sns(through_sns(plain(record()))), "neither a message of the auditor"),
     (event_bridge().replace("aws.s3", "my.app"), "source is not aws.s3"),
-    (plain(record() | {"eventVersion": "3.0"}), "Records[0].eventVersion is not 2.x"),
-    (plain(record() | {"eventVersion": "20.1"}), "eventVersion is not 2.x"),
+    (plain(record() | {"eventVersion": "20.1"}), "Records[0].eventVersion is not 2.x"),
     (event_bridge().replace('"version": "0", "bucket"', '"event-version": "2.0", "bucket"'), "is not 1.x"),
-    (plain(record(sequencer="0x12")), "s3.object.sequencer is not hexadecimal"),
-    (event_bridge(sequencer="g"), "detail.object.sequencer is not hexadecimal"),
-    (plain(record() | {"eventTime": "yesterday"}), "Records[0].eventTime is not a time"),
+    (event_bridge(sequencer="0x12"), "detail.object.sequencer is not hexadecimal"),
     (event_bridge().replace('{"version"', '{"time": "0000-00-00", "version"', 1), "time is not a time"),
-    (event_bridge(kind="Object Deleted"), "detail.deletion-type is not a string"),
-    (
-        event_bridge(kind="Object Deleted", deletion="Moved"),
-        "known ones are Delete Marker Created, Permanently Deleted",
-    ),
+    (event_bridge(kind="Object Deleted", deletion="Moved"), "are Delete Marker Created, Permanently Deleted"),
     (event_bridge(kind="Object Deleted", deletion="Permanently Deleted", key=""), "detail.object.key is not"),
     (plain(record(event="ObjectRemoved:Delete", key="")), "Records[0].s3.object.key is not"),
 ]
+"""Each with its reason. test_message_faults.py has wrong values of every field."""
 
 
 def test_malformed_notification_is_refused_with_its_reason() -> None:
@@ -163,15 +140,11 @@ def seen(body: str) -> list[tuple[str, str | None, bool, str]]:
     """Key, version, "deleted", and sequencer of each event that the ledger is told of, after those on one version."""
     found = told(body)
     assert {one.bucket for one in (*found.notices, *found.removals)} == {"bucket"}
-    lines = [
-        (one.event.key, one.event.version_id, True, one.event.detail.get("sequencer", "")) for one in found.removals
-    ]
-    assert {(one.event.what, one.event.at) for one in found.removals} <= {("deleted", AT)}
-    notices = [one.notice for one in found.notices]
-    assert {one.at for one in notices} <= {AT}
+    events, notices = [one.event for one in found.removals], [one.notice for one in found.notices]
+    assert {(one.what, one.at) for one in events} | {("deleted", one.at) for one in notices} == {("deleted", AT)}
     return [
-        *(lines and [("version", *lines[0][1:])]),
-        *((n.key, n.version_id, n.deleted, n.sequencer) for n in notices),
+        *(("version", one.version_id, True, one.detail.get("sequencer", "")) for one in events),
+        *((one.key, one.version_id, one.deleted, one.sequencer) for one in notices),
     ]
 
 
@@ -262,19 +235,16 @@ def test_lost_object_is_a_warning_and_its_neighbours_are_hashed(caplog: pytest.L
     assert len(logged.getMessage()) < 250
 
 
-@pytest.mark.parametrize(
-    ("time", "at"),
-    [
+def test_time_of_the_event_is_the_notices() -> None:
+    for time, at in (
         ("2026-01-02T04:05:06.789Z", "2026-01-02T04:05:06Z"),
         ("2026-01-02T04:05:06+02:00", "2026-01-02T02:05:06Z"),
         ("2026-01-02T04:05:06", "2026-01-02T04:05:06Z"),
-    ],
-)
-def test_time_of_the_event_is_the_notices(time: str, at: str) -> None:
-    bridged = json.dumps(json.loads(event_bridge(sequencer="1")) | {"time": time})
-    for body in (plain(record() | {"eventTime": time}), bridged):
-        (noticed,) = told(body).notices
-        assert noticed.notice.at == at
+    ):
+        bridged = json.dumps(json.loads(event_bridge(sequencer="1")) | {"time": time})
+        for body in (plain(record() | {"eventTime": time}), bridged):
+            (noticed,) = told(body).notices
+            assert noticed.notice.at == at
 
 
 def test_several_events_of_one_key_ask_for_the_newest_object_alone_and_tell_of_all_in_order() -> None:
@@ -290,53 +260,34 @@ def test_several_events_of_one_key_ask_for_the_newest_object_alone_and_tell_of_a
         shuffled = events.copy()
         random.Random(seed).shuffle(shuffled)
         found = told(plain(*shuffled))
-        assert {(m.bucket, t.key, t.etag) for m in found.messages for t in m.tasks} == {
-            ("bucket", "key", "third"),
-            ("bucket", "other", "other"),
-            ("another", "key", "first"),
-        }
+        tasks = {(message.bucket, task.key, task.etag) for message in found.messages for task in message.tasks}
+        assert tasks == {("bucket", "key", "third"), ("bucket", "other", "other"), ("another", "key", "first")}
         of_key = [one.notice for one in found.notices if (one.bucket, one.notice.key) == ("bucket", "key")]
-        assert [(one.etag, one.deleted) for one in of_key] == [
-            ("first", False),
-            ("second", False),
-            (None, True),
-            ("third", False),
-        ]
+        assert [one.etag for one in of_key] == ["first", "second", None, "third"], "the third event is the deletion"
         assert found.superseded == 2
 
 
-TASKS = [
-    HashTask("a", None, "1", 1, sequencer="10"),
-    HashTask("a", None, "2", 1, sequencer="2"),  # newer: padded, it is 20
-    HashTask("a", "null", "3", 1, sequencer="1F"),
-    HashTask("a", "v1", "4", 1, sequencer="01"),
-    HashTask("a", "v2", "5", 1, sequencer="02"),
-    HashTask("a", "v2", "5", 1, sequencer="02"),
-    HashTask("a", None, "6", 1),
-    HashTask("a", None, "6", 1),
-    HashTask("b", "null", "7", 1, sequencer="a0"),
-    HashTask("b", None, "8", 1, sequencer="A1"),
-]
+TASKS = {
+    "v1": HashTask("a", "v1", "v1", 1, sequencer="01"),
+    "v2": HashTask("a", "v2", "v2", 1, sequencer="02"),
+    "older": HashTask("a", None, "older", 1, sequencer="10"),
+    "newer": HashTask("a", None, "newer", 1, sequencer="2"),  # padded, it is 20
+    "null": HashTask("a", "null", "null", 1, sequencer="1F"),
+    "unordered": HashTask("a", None, "unordered", 1),
+    "lower case": HashTask("b", "null", "lower case", 1, sequencer="a0"),
+    "upper case": HashTask("b", None, "upper case", 1, sequencer="A1"),
+}
 
 
-@given(st.permutations(TASKS))
+@given(st.permutations([*TASKS.values(), TASKS["v2"], TASKS["unordered"]]))
 def test_newest_of_a_place_stays_whatever_the_order(tasks: list[HashTask]) -> None:
-    assert [(task.key, task.etag) for task in newest(tasks)] == [
-        ("a", "6"),
-        ("a", "4"),
-        ("a", "5"),
-        ("a", "2"),
-        ("b", "8"),
-    ]
+    assert [task.etag for task in newest(tasks)] == ["unordered", "v1", "v2", "newer", "upper case"]
 
 
-@pytest.mark.parametrize("body", [plain(record(event="ObjectAcl:Put")), event_bridge(kind="Object ACL Updated")])
-def test_events_on_acls_are_for_those_who_ask(body: str) -> None:
-    assert told(body).messages == ()
-    assert [(one.kind, one.bucket, one.key) for one in decode_events(body)] == [("acl", "bucket", "key")]
-
-
-def test_events_of_a_message_without_any() -> None:
+def test_events_on_acls_are_for_those_who_ask() -> None:
+    for body in (plain(record(event="ObjectAcl:Put")), event_bridge(kind="Object ACL Updated")):
+        assert told(body).messages == ()
+        assert [(one.kind, one.bucket, one.key) for one in decode_events(body)] == [("acl", "bucket", "key")]
     assert decode_events('{"Event": "s3:TestEvent"}') == []
     with pytest.raises(MessageError):
         decode_events('{"v": 1}')

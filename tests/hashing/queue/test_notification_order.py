@@ -5,19 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
 
-from auditor.hashing.worker.options import WorkerOptions
-from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
-from auditor.ledger.base import KeyRecord
+from auditor.ledger.base import KeyRecord, Ledger
 from auditor.model.object import ObjectRef
-from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of
 
 KEYS = ["plain", "a key+1", "caf\u00e9/100%41", "last"]
 
@@ -67,19 +62,18 @@ def in_messages(records: list[dict[str, Any]], randomness: random.Random) -> lis
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_the_ledger_ends_where_the_bucket_did(seed: int, tmp_path: Path) -> None:
+async def test_the_ledger_ends_where_the_bucket_did(
+    seed: int, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger
+) -> None:
     randomness = random.Random(seed)
     objects, records = lives(randomness)
-    store, dead = Store(objects), MemoryQueue()
-    queue = MemoryQueue(dead)
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), WorkerOptions(), sleep=no_pause)
-        for body in in_messages(records, randomness):
-            done = await processor.process(queue.put(body))
-            assert (done.retry_after, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
-        refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
-        digests = await ledger.known("bucket", refs, ["sha256"])
-        subjects = {key: await ledger.subject("bucket", key) for key in KEYS}
+    processor = processor_of(queue, ledger, Store(objects))
+    for body in in_messages(records, randomness):
+        done = await processor.process(queue.put(body))
+        assert (done.retry_after, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
+    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
+    digests = await ledger.known("bucket", refs, ["sha256"])
+    subjects = {key: await ledger.subject("bucket", key) for key in KEYS}
     assert [found["sha256"] for found in digests] == [hashlib.sha256(data).hexdigest() for data in objects.values()]
     assert {key for key, subject in subjects.items() if gone(subject)} == set(KEYS) - set(objects)
     assert dead.sent == queue.sent == []

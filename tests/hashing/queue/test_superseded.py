@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,21 +10,13 @@ import pytest
 from auditor.errors import CallFailed
 from auditor.hashing.queue.message import decode
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
-from auditor.s3.engines.pool import EnginePool
 from tests.hashing.queue.test_notification import plain
 from tests.hashing.queue.test_notification import record as notified
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
-        yield opened
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of
+from tests.support.fakes.ledger import versions_of
 
 
 @pytest.fixture
@@ -35,14 +25,8 @@ def store() -> Store:
 
 
 @pytest.fixture
-def queue() -> MemoryQueue:
-    return MemoryQueue(MemoryQueue())
-
-
-@pytest.fixture
 def processor(queue: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
-    engines = EnginePool(Buckets(bucket=store))
-    return Processor(queue, queue.dead_letters, ledger, engines, WorkerOptions(), sleep=no_pause)
+    return processor_of(queue, ledger, store)
 
 
 def record(event: str, sequencer: str, data: bytes = b"newest", **more: str) -> dict[str, Any]:
@@ -60,9 +44,7 @@ async def test_events_in_each_order_leave_the_newest_objects_digest(
 ) -> None:
     for one in order:
         await processor.process(queue.put(plain(one)))
-    subject = await ledger.subject("bucket", "key")
-    assert subject is not None
-    assert [version.etag for version in subject.versions] == [etag_of(b"newest")]
+    assert [version.etag for version in await versions_of(ledger, "bucket", "key")] == [etag_of(b"newest")]
     # What is newer than all before it is asked for, and found overwritten where it is not the newest.
     sequencers = [one["s3"]["object"]["sequencer"] for one in order]
     assert len(store.reads) == len(set(itertools.accumulate(sequencers, max)))

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 from auditor.aws.sqs import Received
 from auditor.errors import CallFailed
-from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.options import WorkerOptions
-from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import Head, ObjectRef
-from auditor.s3.engines.pool import EnginePool
 from tests.hashing.queue.test_notification import plain, record
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, message_of, processor_of
 
 CLASSES = {
     "plain": None,
@@ -47,12 +42,6 @@ class Classed(Store):
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
-        yield opened
-
-
-@pytest.fixture
 def store() -> Classed:
     return Classed({key: key.encode() * 100 for key in CLASSES})
 
@@ -67,10 +56,9 @@ def events(store: Classed, *keys: str) -> Received:
     return received(plain(*(record(key, size=len(one), eTag=etag_of(one)) for key, one in data.items())))
 
 
-def processor_of(store: Classed, ledger: Ledger, *, accept_cost: bool) -> Processor:
+async def processed(message: Received, store: Classed, ledger: Ledger, *, accept_cost: bool = False) -> Processed:
     queue = MemoryQueue(MemoryQueue())
-    settings = WorkerOptions(accept_cost=accept_cost)
-    return Processor(queue, queue.dead_letters, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    return await processor_of(queue, ledger, store, WorkerOptions(accept_cost=accept_cost)).process(message)
 
 
 async def digests(ledger: Ledger, store: Classed) -> dict[str, str]:
@@ -81,7 +69,7 @@ async def digests(ledger: Ledger, store: Classed) -> dict[str, str]:
 
 
 async def test_new_object_that_is_charged_for_reading_is_left_unread(store: Classed, ledger: Ledger) -> None:
-    done = await processor_of(store, ledger, accept_cost=False).process(events(store, *CLASSES))
+    done = await processed(events(store, *CLASSES), store, ledger)
     assert done.counts == Counts(messages=1, hashed=2, left_for_cost=3)
     assert done.retry_after is None
     assert sorted(store.reads) == ["plain", "tiered"]
@@ -96,7 +84,7 @@ async def test_accepted_objects_are_read_without_asking_for_their_class(
     store: Classed, ledger: Ledger, accept_cost: bool
 ) -> None:
     message = events(store, *CLASSES) if accept_cost else received(message_of(store, *CLASSES))
-    done = await processor_of(store, ledger, accept_cost=accept_cost).process(message)
+    done = await processed(message, store, ledger, accept_cost=accept_cost)
     assert done.counts == Counts(messages=1, hashed=len(CLASSES))
     assert store.heads == []
 
@@ -104,7 +92,7 @@ async def test_accepted_objects_are_read_without_asking_for_their_class(
 async def test_object_under_a_customers_key_is_unhashable_by_its_refused_read(store: Classed, ledger: Ledger) -> None:
     store.refused = [CallFailed("HeadObject", "400", 400)]
     store.failures = {"plain": [CallFailed("GetObject", "InvalidRequest", 400)]}
-    done = await processor_of(store, ledger, accept_cost=False).process(events(store, "plain"))
+    done = await processed(events(store, "plain"), store, ledger)
     assert done.counts == Counts(messages=1, unhashable=1)
 
 
@@ -119,5 +107,5 @@ async def test_object_whose_head_fails_is_not_read(
     store: Classed, ledger: Ledger, failure: CallFailed, expected: Counts
 ) -> None:
     store.refused = [failure]
-    done = await processor_of(store, ledger, accept_cost=False).process(events(store, "instant"))
+    done = await processed(events(store, "instant"), store, ledger)
     assert (done.counts, store.reads) == (expected, [])

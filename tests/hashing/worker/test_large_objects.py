@@ -25,14 +25,13 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.message_hasher import after_pause
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.leases import Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
-from auditor.s3.engines.pool import EnginePool
 from tests.conformance.memory import MemoryBody
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause, until
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of, until
+from tests.support.fakes.ledger import versions_of
 
 KIB = 1024
 SIZE = 4 * 1024 * KIB + 77
@@ -57,37 +56,16 @@ class StopAfter(Stop):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.db"
-
-
-@pytest.fixture
-async def ledger(path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{path}") as opened:
-        yield opened
-
-
-@pytest.fixture
 def store() -> Store:
     return Store({"big": DATA, "small": b"small"})
-
-
-@pytest.fixture
-def dead() -> MemoryQueue:
-    return MemoryQueue()
-
-
-@pytest.fixture
-def queue(dead: MemoryQueue) -> MemoryQueue:
-    return MemoryQueue(dead)
 
 
 Make = Callable[[WorkerOptions], Processor]
 
 
 @pytest.fixture
-def make(queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store) -> Make:
-    return lambda settings: Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+def make(queue: MemoryQueue, ledger: Ledger, store: Store) -> Make:
+    return lambda settings: processor_of(queue, ledger, store, settings)
 
 
 def message(*tasks: HashTask, algorithms: tuple[str, ...] = ("sha256",)) -> str:
@@ -134,9 +112,7 @@ async def test_object_over_many_deadlines_has_the_digests_of_one_pass(
     assert counts == Counts(messages=counts.continued + 1, continued=counts.continued, hashed=1)
     hops = [decode(sent.body).tasks[0].hops for sent in queue.sent]
     assert hops == list(range(1, counts.continued + 1))
-    subject = await ledger.subject("bucket", "big")
-    assert subject is not None
-    read = subject.versions[-1].digests["sha256"].bytes_read
+    read = (await versions_of(ledger, "bucket", "big"))[-1].digests["sha256"].bytes_read
     # What was read ahead at a pause is read again: a few buffers each time.
     assert SIZE <= read <= SIZE + len(queue.sent) * 4 * SETTINGS.buffer_size
 
@@ -240,12 +216,12 @@ async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_sta
     make: Make,
     queue: MemoryQueue,
     ledger: Ledger,
-    path: Path,
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     tamper: Callable[[str], str],
 ) -> None:
     await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         ((before,),) = connection.execute("SELECT checkpoint FROM leases").fetchall()
         after = tamper(before)
         assert after != before
@@ -284,7 +260,7 @@ async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_
             yield Stalling(b"", size, ETAG)
 
     limited = replace(SETTINGS, max_hops=7)
-    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), limited, sleep=no_pause)
+    processor = processor_of(queue, ledger, Stalled(), limited)
     queue.put(message(HashTask(key, None, ETAG, size)))
     counts = await asyncio.wait_for(drained(queue, processor, lambda: StopAfter(2)), 30)
     resent = 7 if silent or size == SIZE else 4  # S3's silence uses up a hop, and a body that is slow an attempt

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +10,9 @@ from auditor.errors import CallFailed, CredentialsError, LedgerError, QueueError
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker
 from auditor.hashing.worker.options import WorkerOptions
-from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, message_of, no_pause, until
+from tests.support.fakes.hashing import MemoryQueue, Store, message_of, processor_of, until
 from tests.support.fakes.ledger import Hooked, failing
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -31,15 +20,8 @@ def store() -> Store:
     return Store({f"key-{number}": f"data {number}".encode() for number in range(60)})
 
 
-@pytest.fixture
-def queue() -> MemoryQueue:
-    return MemoryQueue(MemoryQueue())
-
-
 def make(queue: MemoryQueue, ledger: Ledger, store: Store, pace: Pace | None = None, concurrency: int = 8) -> Worker:
-    settings = WorkerOptions(concurrency=concurrency, retry_base=8.0)
-    dead = queue.dead_letters
-    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    processor = processor_of(queue, ledger, store, WorkerOptions(concurrency=concurrency, retry_base=8.0))
     worker = Worker(processor, pace or Pace(idle=20), clock=lambda: queue.time)
     queue.busy = lambda: worker.in_hand > 0
     return worker

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,11 +18,9 @@ from auditor.hashing.queue.message import decode, encode
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
-from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import ObjectRef
-from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause, until
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, message_of, processor_of, until
 from tests.support.fakes.ledger import Hooked, failing
 
 SETTINGS = WorkerOptions(retry_base=8.0)
@@ -33,29 +31,13 @@ def denied(times: int = 99) -> list[CallFailed]:
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
-        yield opened
-
-
-@pytest.fixture
 def store() -> Store:
     return Store({f"key-{number}": f"data {number}".encode() * 100 for number in range(10)})
 
 
 @pytest.fixture
-def dead() -> MemoryQueue:
-    return MemoryQueue()
-
-
-@pytest.fixture
-def queue(dead: MemoryQueue) -> MemoryQueue:
-    return MemoryQueue(dead)
-
-
-@pytest.fixture
-def processor(queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
-    return Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+def processor(queue: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
+    return processor_of(queue, ledger, store, SETTINGS)
 
 
 async def digest_in(ledger: Ledger, store: Store, key: str) -> str | None:
@@ -134,7 +116,7 @@ async def test_bytes_that_contradict_s3s_checksum_are_logged_and_noted_and_not_r
     data, stored = b"what lies there", hashlib.sha256(b"what was stored").hexdigest()
     store = Store({"key": data, "good": b"good"}, stored={"key": {"sha256": stored}})
     settings = replace(SETTINGS, large=large)
-    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    processor = processor_of(queue, ledger, store, settings)
     done = await processor.process(queue.put(message_of(store, "key", "good")))
     assert done.counts == Counts(messages=1, hashed=1, failed=1, mismatched=1, dead_lettered=1)
     ours = hashlib.sha256(data).hexdigest()
@@ -173,7 +155,7 @@ async def test_digest_that_the_ledger_cannot_keep_is_a_dead_letter(
     queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store, tmp_path: Path, large: int
 ) -> None:
     settings = replace(SETTINGS, large=large)
-    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+    processor = processor_of(queue, ledger, store, settings)
     assert (await processor.process(queue.put(message_of(store, "key-1")))).counts.hashed == 1
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
         connection.execute("DROP TRIGGER IF EXISTS history_is_never_changed")
@@ -185,10 +167,9 @@ async def test_digest_that_the_ledger_cannot_keep_is_a_dead_letter(
     assert await digest_in(ledger, store, "key-1") is None
 
 
-async def test_without_a_dead_letter_queue_the_message_is_left_for_later(
-    queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    processor = Processor(queue, None, ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+async def test_without_a_dead_letter_queue_the_message_is_left_for_later(ledger: Ledger, store: Store) -> None:
+    queue = MemoryQueue()
+    processor = processor_of(queue, ledger, store, SETTINGS)
     store.failures["key-1"] = denied()
     store.failures["key-2"] = denied()
     tried = decode(message_of(store, "key-1", attempts=4))
@@ -231,7 +212,7 @@ async def test_digests_that_arrive_during_a_write_are_written_together(
             return await super().record_many(entries)
 
     slow = Slow(ledger)
-    processor = Processor(queue, None, slow, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+    processor = processor_of(queue, slow, store, SETTINGS)
     work = asyncio.create_task(processor.process(queue.put(message_of(store, *store.objects))))
     await until(lambda: len(slow.batches) == 1 and len(store.reads) == 10 and store.now == 0)
     slow.free.set()
@@ -259,7 +240,7 @@ async def test_ledger_that_fails_ends_all_work_and_leaves_the_message(
     queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     error = LedgerError("the ledger is gone")
-    processor = Processor(queue, None, Hooked(ledger, failing(error)), EnginePool(Buckets(bucket=store)), SETTINGS)
+    processor = processor_of(queue, Hooked(ledger, failing(error)), store, SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert done.doom is error
     assert done.retry_after is not None
@@ -277,7 +258,7 @@ async def test_fault_of_ours_leaves_the_message_and_is_logged(
     queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     buggy = Hooked(ledger, failing(ZeroDivisionError("a bug")))
-    processor = Processor(queue, None, buggy, EnginePool(Buckets(bucket=store)), SETTINGS)
+    processor = processor_of(queue, buggy, store, SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert (done.counts.failed, done.doom, done.retry_after is None) == (1, None, False)
     assert "because the worker failed" in caplog.text

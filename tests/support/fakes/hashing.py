@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 from auditor.aws.sqs import Outgoing, Queue, Received, RefusedEntry
 from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.options import WorkerOptions
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger.base import Ledger
 from auditor.model.object import Acl, Head
 from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
+from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 from tests.conformance.memory import MemoryBody
 
@@ -224,6 +228,12 @@ class CountedRate(RateLimit):
 
     async def take(self) -> None:
         self.turns += 1
+
+
+def processor_of(queue: MemoryQueue, ledger: Ledger, store: Store, options: WorkerOptions | None = None) -> Processor:
+    """A processor of the messages of one bucket, which pauses no longer than other tasks need."""
+    engines = EnginePool(Buckets(bucket=store))
+    return Processor(queue, queue.dead_letters, ledger, engines, options or WorkerOptions(), sleep=no_pause)
 
 
 async def no_pause(_: float) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
+from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice, Version
 from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion
@@ -107,3 +107,10 @@ def failing(error: Exception, *names: str) -> Callable[[str], None]:
             raise error
 
     return hook
+
+
+async def versions_of(ledger: Ledger, bucket: str, key: str) -> tuple[Version, ...]:
+    """The versions that the ledger has of a key. It must know the key."""
+    subject = await ledger.subject(bucket, key)
+    assert subject is not None
+    return subject.versions
