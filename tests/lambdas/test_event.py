@@ -13,13 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.config.settings import event_settings
-from auditor.errors import BucketError, UsageError
+from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
+from auditor.model.target import Target
+from auditor.runs.latest import last_run
+from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
+from tests.support.deadline import Deadline
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 
@@ -129,6 +133,26 @@ async def test_a_run_that_is_none_and_an_empty_bucket_are_refused_and_nothing_is
         with pytest.raises(UsageError, match=r"is not a run ID|there is no run|bucket is empty"):
             await AuditFunction(environ(stub, tmp_path)).handle(event, FunctionContext(seconds_left=900.0))
     assert stub.count("ListObjectsV2") == 0
+
+
+async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
+    service = AuditFunction(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
+    with pytest.raises(BucketError, match="no-such-bucket"):
+        await service.handle({}, FunctionContext(seconds_left=900.0))
+    with open_store(str(tmp_path)) as store:
+        before = last_run(store, Target("audited"))
+    assert before is not None
+
+
+async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:
+    for number in range(30):
+        stub.put("audited", f"{number:03}", b"x")
+    deadline = Deadline()
+    stub.faults = [deadline.at("020")]
+    buckets = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
+    around = FunctionContext(seconds_left=900.0, stopping=deadline)
+    with pytest.raises(RunError, match=r"s3://other-bucket did not start: .*s3://third-bucket did not start: "):
+        await AuditFunction(environ(stub, tmp_path, **buckets)).handle({}, around)
 
 
 async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
