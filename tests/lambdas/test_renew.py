@@ -229,6 +229,17 @@ async def test_all_messages_come_again_when_s3_is_silent_until_the_deadline(
     assert await deployed.deliver(*bodies, function=function) == ["0", "1"]
 
 
+async def test_renewals_of_an_audited_reports_bucket_are_no_events_to_renew_after(
+    stub: StubServer, deployed: Deployed, nights: Nights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await nights.night(days=0.1)
+    monkeypatch.setattr(LocalStore, "uri", lambda self, path="": f"s3://{BUCKET}/audits/{path}")
+    stub.forget()
+    mine = event_bridge(f"audits/bucket={BUCKET}/renewals/20270301T081200Z-aaaaaa.jsonl.gz", kind="Object Created")
+    assert await deployed.deliver(mine) == []
+    assert len(stub.calls) == 0
+
+
 async def test_two_functions_at_once_on_the_same_run_lose_nothing(
     filled: StubBucket, deployed: Deployed, nights: Nights
 ) -> None:

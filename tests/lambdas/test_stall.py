@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -157,6 +158,18 @@ async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubSe
     assert stub.count("GetObjectAcl") == OBJECTS - 30
     (after,) = (await service.handle({}, tomorrow.around()))["runs"]
     assert after["run"] != run
+
+
+async def test_alert_topic_without_an_answer_hides_no_failure(stub: StubServer, tmp_path: Path) -> None:
+    class Silent(Account):
+        async def publish(self, subject: str, message: str) -> None:
+            self.deadline.come()
+            await asyncio.Event().wait()
+
+    account = Silent(deadline=Deadline(1.0))
+    with pytest.raises(RunError, match="no bucket named 'no-such-bucket'"):
+        await function(stub, tmp_path, "no-such-bucket").handle({}, account.around())
+    assert account.metric("RunsFailed") == 1
 
 
 async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub: StubServer, tmp_path: Path) -> None:

@@ -142,14 +142,6 @@ async def test_failure_is_one_sentence_that_names_the_table() -> None:
         await ledger_of(Answers()).record(replace(ENTRY, key="k" * 2047))
 
 
-async def test_known_objects_are_one_request_in_a_hundred() -> None:
-    refs = [replace(REF, key=f"k{number}", version_id="v7") for number in range(250)]
-    items = [item("v7#e", key=ref.key) for ref in refs]
-    client = Answers(*({"Responses": {"digests": items[start : start + 100]}} for start in range(0, 250, 100)))
-    assert await ledger_of(client).known("b", refs, ["sha256"]) == [{"sha256": "00"}] * 250
-    assert [one.operation for one in client.asked] == ["BatchGetItem"] * 3
-
-
 async def test_unprocessed_reads_are_sent_again_after_growing_pauses() -> None:
     left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
     client = Answers(

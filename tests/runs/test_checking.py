@@ -150,6 +150,10 @@ def test_lines_that_are_swapped_or_left_out_and_sealed_anew(tmp_path: Path) -> N
     ]
     reseal(run, name, gzip.compress(b"".join([first, *rest])))
     assert faults(run) == [f"{name} has 4 lines, and parts.json says 5"]
+    run = write_run(tmp_path / "void")
+    state = json.loads((run / "state.json").read_text())
+    reseal(run, "state.json", json.dumps({**state, "void": [1]}).encode())
+    assert faults(run)[0].endswith("is left out by state.json, although it is sealed")
     run = write_run(tmp_path / "left out")
     (run / name).unlink()
     edit_seal(run, lambda value: value["parts"].remove(next(one for one in value["parts"] if one["path"] == name)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,18 @@ def test_failure_that_passes_is_tried_again_and_no_refusal() -> None:
     assert len(transport.requests) == 3
     with pytest.raises(CallFailed, match="Malformed"):  # a write is answered with an ETag
         objects(Scripted(Response(200, "OK", {}, b""))).put("k", b"", kind="x/y", md5="m")
+
+
+def test_address_that_never_connects_is_given_up_soon() -> None:
+    for before, attempts in (((), 1), ((DONE,), ATTEMPTS)):
+        transport, now = Scripted(*before, ConnectionLostError("no connection")), itertools.count()
+        store = objects(transport)
+        store._clock = lambda now=now: 5.0 * next(now)  # type: ignore[misc]
+        for _ in before:
+            store.get("k")
+        with pytest.raises(CallFailed, match="ConnectionError"):
+            store.get("k")
+        assert len(transport.requests) == len(before) + attempts
 
 
 def test_keys_that_change_are_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import fields
 
-from auditor.model.access import Verdict
+from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.finding import Judgement
+from auditor.model.object import Unread
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
 from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
@@ -93,3 +95,11 @@ def test_names_beyond_the_limits_count_as_others() -> None:
         assert total.unread.get(OTHER, 0) == part * REASONS
         assert total.audiences.get(f"{Verdict.SHARED.value} {OTHERS}", 0) == part * AUDIENCES
     assert (len(total.unread), len(total.audiences)) == (REASONS + 1, AUDIENCES + 1)
+
+
+def test_server_that_invents_codes_without_end() -> None:
+    tally = Tally()
+    for number in range(REASONS + 50):
+        unread = judged("a", acl=Unread("GetObjectAcl", f"Code{number}")).evidence
+        tally.add(Judgement(unread, ObjectAccess(Verdict.UNKNOWN), (), ()))
+    assert (len(tally.unread), tally.unread[OTHER]) == (REASONS + 1, 50)

@@ -133,6 +133,10 @@ async def test_round_trip_gives_equal_expectations(tmp_path: Path) -> None:
 
 
 async def test_left_out_keys_are_counted() -> None:
+    old, latest = version(b"old", "md5", version_id="v1"), version(b"new", "sha256", version_id="v2")
+    versions = MemoryLedger({"k": KeyRecord(key="k", versions=(old, latest))})
+    manifest, counts = await exported(versions, "sha256sum", "md5")
+    assert (manifest, counts.keys, counts.without) == (b"", 0, 1), "an older version does not stand for the key"
     ledger = ledger_with({"a": b"a", "nul\0": b"b", "p/": b"c", "gone": b"d", "expected": b""})
     ledger.held["gone"] = replace(ledger.held["gone"], deleted_at=THEN)
     ledger.held["expected"] = KeyRecord(key="expected", versions=())

@@ -97,6 +97,15 @@ def test_name_that_is_no_key(tmp_path: Path) -> None:
         assert sentence in refused(write(tmp_path, sums=text))
 
 
+def test_tag_manifest_is_left_out_and_other_algorithms_are_counted(tmp_path: Path) -> None:
+    tags = ManifestFile(str(tmp_path / "tagmanifest-sha256.txt"))
+    (tmp_path / "tagmanifest-sha256.txt").write_text(f"{SHA}  bag-info.txt\n")
+    sources = [tags, *write(tmp_path, sums=f"{SHA}  a\n{MD5}  a\n")]
+    with Spool(sources) as spool:
+        read = read_all(sources, spool, "", algorithms=["sha256"])
+    assert [(one.form, one.digests, one.other) for one in read] == [("", 0, 0), ("sha256sum", 1, 1)]
+
+
 async def test_last_version_of_our_table_speaks_for_its_key(tmp_path: Path) -> None:
     rest = f"auditor,{THEN},,3\r\n"
     text = OURS + f"k,v1,e,3,sha256,{SHA},{rest}k,v1,e,3,md5,{MD5},{rest}k,v2,f,4,sha256,{OTHER},{rest}"
