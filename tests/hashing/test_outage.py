@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -24,7 +23,16 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.object import Evidence, ObjectRef, Skipped
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import (
+    Buckets,
+    MemoryQueue,
+    Store,
+    digests_in,
+    etag_of,
+    message_of,
+    no_pause,
+    sha256_of,
+)
 from tests.support.fakes.ledger import Hooked
 
 HOUR: Final = 3600.0
@@ -85,10 +93,7 @@ class Bench:
 
     async def settled(self) -> None:
         """Check that everything is in the ledger with its digest, and nothing on a queue."""
-        objects = self.store.objects
-        refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
-        found = await self.ledger.known("bucket", refs, ["sha256"])
-        assert found == [{"sha256": hashlib.sha256(data).hexdigest()} for data in objects.values()]
+        assert await digests_in(self.ledger, self.store) == sha256_of(self.store.objects)
         assert (self.queue.left, self.dead.sent) == ([], [])
 
 
@@ -163,12 +168,7 @@ async def test_worker_that_is_stopped_in_an_outage_or_has_waited_too_long_leaves
         await worker.run()
     assert (bench.queue.time < HOUR) if stopped else (bench.queue.time >= LONGEST)
     assert bench.dead.sent == []
-    hashed = sum(map(bool, await bench.ledger.known("bucket", await refs_of(bench.store), ["sha256"])))
-    assert hashed + len(bench.queue.left) == 60
-
-
-async def refs_of(store: Store) -> list[ObjectRef]:
-    return [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
+    assert len(await digests_in(bench.ledger, bench.store)) + len(bench.queue.left) == 60
 
 
 async def test_run_in_this_process_waits_and_reads_no_object_twice(bench: Bench) -> None:
@@ -177,7 +177,8 @@ async def test_run_in_this_process_waits_and_reads_no_object_twice(bench: Bench)
     ledger = patient(Hooked(bench.ledger, bench.outage), Stop(), LedgerPatience(bench.sleep))
     hasher = InProcessHasher(bench.store, ledger, ["sha256"], HashOptions(bucket="bucket"))
     finder = HashStatusFinder("bucket", ledger, ["sha256"], hasher)
-    refs, none = await refs_of(bench.store), Skipped("not asked")
+    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in bench.store.objects.items()]
+    none = Skipped("not asked")
     found = await finder.find([Evidence(ref, none, none) for ref in refs])
     assert [status.state for status in found if status is not None] == ["hashed_now"] * 50
     assert bench.outage.over

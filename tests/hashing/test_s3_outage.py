@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,11 +19,18 @@ from auditor.hashing.worker.processor import Processor
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
-from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
 from tests.hashing.test_outage import invoked
-from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.hashing import (
+    Buckets,
+    MemoryQueue,
+    Store,
+    digests_in,
+    message_of,
+    no_pause,
+    sha256_of,
+)
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import RESET, SLOW_DOWN, Fault
@@ -72,14 +78,9 @@ class Bench:
         while self.queue.left:
             await invoked(function, self.queue)
 
-    async def digests(self) -> list[str | None]:
-        data = [self.store.objects[key] for key in KEYS]
-        refs = [ObjectRef(key, etag_of(one), len(one), "") for key, one in zip(KEYS, data, strict=True)]
-        return [one.get("sha256") for one in await self.ledger.known("bucket", refs, ["sha256"])]
-
     async def settled(self) -> None:
         """Check that each object has its digest, and that nothing is on a queue."""
-        assert await self.digests() == [hashlib.sha256(self.store.objects[key]).hexdigest() for key in KEYS]
+        assert await digests_in(self.ledger, self.store) == sha256_of(self.store.objects)
         assert (self.queue.left, self.dead.sent) == ([], [])
 
 
@@ -141,7 +142,7 @@ async def test_denied_object_uses_up_its_attempts_beside_refused_ones(bench: Ben
     (letter,) = bench.dead.sent
     assert letter.attributes["reason"] == "AccessDenied"
     assert [task.key for task in decode(letter.body).tasks] == [KEYS[0]]
-    assert sum(digest is not None for digest in await bench.digests()) == 19
+    assert len(await digests_in(bench.ledger, bench.store)) == 19
 
 
 @pytest.mark.parametrize("bench", [3], indirect=True)

@@ -95,14 +95,3 @@ async def test_stop_ends_the_wait() -> None:
     store = Clocked(refuses=lambda key, time: True, stops_at=10.0)
     assert isinstance(await store.hash("one"), Failed)
     assert store.time <= 10.0 + PAUSE  # the pause in which the stop comes is the last one
-
-
-async def test_reason_is_said_again_while_the_hashing_waits(caplog: pytest.LogCaptureFixture) -> None:
-    store = Clocked(refuses=lambda key, time: 0 < time < 3600)
-    assert isinstance(await store.hash("sound"), Hashed)
-    store.time = 0.5
-    assert isinstance(await store.hash("late"), Hashed)
-    said = [record.getMessage() for record in caplog.records]
-    assert "S3 answers again" in said.pop()
-    assert all("SlowDown" in one for one in said)
-    assert 25 <= len(said) <= 61

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import entry_of
-from auditor.hashing.status import HashStatusFinder
+from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped
@@ -37,8 +37,10 @@ def evidence_of(key: str = "k", size: int = len(BODY), **head: Any) -> Evidence:
     return Evidence(ref, NOT_ASKED, Head(etag=etag, content_length=size, **head))
 
 
-def fixity_of(ledger: Ledger, *algorithms: str, **options: Any) -> HashStatusFinder:
-    return HashStatusFinder("bucket", ledger, algorithms or ("sha256",), **options)
+async def status_of(ledger: Ledger, evidence: Evidence) -> HashStatus:
+    (status,) = await HashStatusFinder("bucket", ledger, ("sha256",)).find([evidence])
+    assert status is not None
+    return status
 
 
 async def test_only_a_digest_of_the_whole_object_is_recorded() -> None:
@@ -57,8 +59,7 @@ async def test_only_a_digest_of_the_whole_object_is_recorded() -> None:
         async with open_ledger("sqlite::memory:") as ledger:
             evidence = evidence_of(**{"checksum_sha256": told(SHA256.digest()), **head})
             for _ in range(2):
-                (status,) = await fixity_of(ledger).find([evidence])
-                assert status is not None
+                status = await status_of(ledger, evidence)
                 assert status.state == ("known" if taken else "pending"), name
             (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
             assert known == ({"sha256": SHA256.hexdigest()} if taken else {}), name
@@ -78,8 +79,7 @@ async def test_digest_that_another_process_records_meanwhile_stands(ledger: Ledg
             await remember(ledger, evidence, sha256=SHA256.hexdigest())
             return await super().record_many(entries)
 
-    (status,) = await fixity_of(Overtaken(ledger)).find([evidence])
-    assert status is not None
+    status = await status_of(Overtaken(ledger), evidence)
     assert status.digests == DigestSources(
         stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()}
     )
@@ -94,8 +94,7 @@ async def test_digest_that_differs_from_the_recorded_one_is_noted_once_and_chang
     evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
     await remember(ledger, evidence, sha256=SHA256.hexdigest())
     for _ in range(2):
-        (status,) = await fixity_of(ledger).find([evidence])
-        assert status is not None
+        status = await status_of(ledger, evidence)
         assert status.digests == DigestSources(
             stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()}
         )
@@ -115,8 +114,7 @@ async def test_new_version_is_not_compared_with_an_older_one(ledger: Ledger) -> 
     before = evidence_of(version_id="v1")
     await remember(ledger, before, sha256=SHA256.hexdigest())
     now = evidence_of(version_id="v2", etag="f" * 32, checksum_sha256=told(OTHER.digest()))
-    (status,) = await fixity_of(ledger).find([now])
-    assert status is not None
+    status = await status_of(ledger, now)
     assert status.digests.recorded in ({}, {"sha256": OTHER.hexdigest()})
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "recorded"]
 

@@ -38,35 +38,20 @@ def play(rate: Callable[[int, float], float], seconds: float, hasher: float = HA
     return wanted
 
 
-def numbers(played: list[tuple[float, int]]) -> list[int]:
-    return [streams for _, streams in played]
-
-
 def test_streams_are_doubled_while_each_brings_its_share() -> None:
-    played = play(lambda streams, _: 25 * MIB * streams, 20)
-    assert numbers(played) == [1, 2, 4, 8]
-    assert played[-1][0] < 3
-
-
-def test_a_link_that_is_full_with_one_stream_gets_one() -> None:
-    assert numbers(play(lambda streams, _: 80 * MIB, 20)) == [1, 2, 1]
-
-
-def test_a_link_that_three_streams_fill_gets_four() -> None:
-    assert numbers(play(lambda streams, _: min(3, streams) * 25 * MIB, 20)) == [1, 2, 4, 8, 4]
-
-
-def test_growth_of_less_than_a_fifth_is_no_growth() -> None:
-    assert numbers(play(lambda streams, _: 25 * MIB * (1 + 0.15 * (streams - 1)), 20)) == [1, 2, 1]
-
-
-def test_a_stream_faster_than_a_connection_of_s3_is_left_alone() -> None:
-    assert numbers(play(lambda streams, _: 120 * MIB * streams, 20)) == [1]
-    assert numbers(play(lambda streams, _: min(80 * MIB * streams, 500 * MIB), 20)) == [1, 2, 4, 8]
-
-
-def test_a_busy_core_gets_no_further_streams() -> None:
-    assert numbers(play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)) == [1]
+    for name, rate, expected in (
+        ("each brings its share", lambda streams: 25 * streams, [1, 2, 4, 8]),
+        ("one fills the link", lambda streams: 80, [1, 2, 1]),
+        ("three fill it", lambda streams: min(3, streams) * 25, [1, 2, 4, 8, 4]),
+        ("growth of less than a fifth", lambda streams: 25 * (1 + 0.15 * (streams - 1)), [1, 2, 1]),
+        ("faster than a connection of S3", lambda streams: 120 * streams, [1]),
+        ("nearly as fast", lambda streams: min(80 * streams, 500), [1, 2, 4, 8]),
+    ):
+        played = play(lambda streams, _, rate=rate: rate(streams) * MIB, 20)  # type: ignore[misc]
+        assert [streams for _, streams in played] == expected, name
+        assert expected[-1] < 8 or played[-1][0] < 3
+    busy = play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)
+    assert [streams for _, streams in busy] == [1], "a busy core gets no further streams"
 
 
 def test_more_streams_that_gained_nothing_are_tried_again_ever_more_seldom() -> None:

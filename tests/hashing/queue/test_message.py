@@ -74,11 +74,6 @@ def test_hops_and_sequencer_are_written_only_where_they_say_something() -> None:
     assert set(second) == {"key", "version_id", "etag", "size", "attempts"}
 
 
-def test_fields_of_a_newer_version_that_keeps_the_number_are_ignored() -> None:
-    newer = with_object(priority=3) | {"sent_by": {"name": "x"}}
-    assert decode(json.dumps(newer)) == MESSAGE
-
-
 @given(
     st.lists(
         st.builds(HashTask, key=keys, version_id=st.none(), etag=st.just("e"), size=st.integers(0, 2 * LARGE)),

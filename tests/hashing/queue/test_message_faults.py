@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import hashlib
 import json
 import logging
 from collections.abc import Iterator
@@ -15,8 +14,7 @@ import pytest
 from auditor.errors import MessageError
 from auditor.hashing.queue.notification import decode_notification
 from auditor.ledger.base import Ledger
-from auditor.model.object import ObjectRef
-from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, message_of, processor_of
+from tests.support.fakes.hashing import MemoryQueue, Store, digests_in, message_of, processor_of, sha256_of
 
 EVIL = "EVIL\u202e\n\x1b[31m"
 """Marks the text of a poison message, so that it is known again where it must not come."""
@@ -199,10 +197,7 @@ async def test_malformed_messages_among_good_ones_harm_none(
     good = [message_of(store, key) for key in store.objects]
     received = [queue.put(body) for pair in zip(good, poison, strict=True) for body in pair]
     done = await asyncio.gather(*map(processor.process, received))
-    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
-    digests = await ledger.known("bucket", refs, ["sha256"])
-    expected = [hashlib.sha256(data).hexdigest() for data in store.objects.values()]
-    assert [found["sha256"] for found in digests] == expected
+    assert await digests_in(ledger, store) == sha256_of(store.objects)
     assert [one.retry_after for one in done] == [None] * len(done)
     assert {one.counts.hashed for one in done[::2]} == {1}
     assert {(one.counts.failed, one.counts.dead_lettered) for one in done[1::2]} == {(1, 1)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from typing import Any
@@ -11,8 +10,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from auditor.ledger.base import KeyRecord, Ledger
-from auditor.model.object import ObjectRef
-from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of
+from tests.support.fakes.hashing import MemoryQueue, Store, digests_in, etag_of, processor_of, sha256_of
 
 KEYS = ["plain", "a key+1", "caf\u00e9/100%41", "last"]
 
@@ -67,14 +65,13 @@ async def test_the_ledger_ends_where_the_bucket_did(
 ) -> None:
     randomness = random.Random(seed)
     objects, records = lives(randomness)
-    processor = processor_of(queue, ledger, Store(objects))
+    store = Store(objects)
+    processor = processor_of(queue, ledger, store)
     for body in in_messages(records, randomness):
         done = await processor.process(queue.put(body))
         assert (done.retry_after, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
-    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
-    digests = await ledger.known("bucket", refs, ["sha256"])
     subjects = {key: await ledger.subject("bucket", key) for key in KEYS}
-    assert [found["sha256"] for found in digests] == [hashlib.sha256(data).hexdigest() for data in objects.values()]
+    assert await digests_in(ledger, store) == sha256_of(objects)
     assert {key for key, subject in subjects.items() if gone(subject)} == set(KEYS) - set(objects)
     assert dead.sent == queue.sent == []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 import random
 import sqlite3
@@ -158,20 +157,6 @@ async def test_too_many_hops_are_a_dead_letter_that_starts_anew(
     assert len(store.reads) == before + 1
 
 
-async def test_message_of_an_object_under_another_lease_is_hidden_until_that_ends(
-    make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    await ledger.claim(WORK, "other", 250)
-    queue.put(message(big()))
-    (received,) = await queue.receive(1, wait=0, visibility=5400)
-    done = await make(SETTINGS).process(received)
-    assert done.counts == Counts(messages=1, waiting=1)
-    assert done.retry_after is not None
-    assert 240 <= done.retry_after <= 250
-    assert done.due == done.retry_after
-    assert (queue.sent, store.reads) == ([], [])
-
-
 async def test_object_that_waits_a_second_time_gets_a_new_message(
     make: Make, queue: MemoryQueue, ledger: Ledger
 ) -> None:
@@ -204,28 +189,12 @@ async def test_two_deliveries_at_the_same_time_read_the_object_once(
     assert await digests(ledger) == {"sha256": truth()["sha256"]}
 
 
-def _flip(checkpoint: str) -> str:
-    document = json.loads(checkpoint)
-    state = document["states"]["sha256"]
-    document["states"]["sha256"] = json.loads(json.dumps(state).translate(str.maketrans("0123456789", "1234567890")))
-    return json.dumps(document)
-
-
-@pytest.mark.parametrize("tamper", [_flip, lambda _: "no JSON"])
-async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_start(
-    make: Make,
-    queue: MemoryQueue,
-    ledger: Ledger,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    tamper: Callable[[str], str],
+async def test_damaged_checkpoint_is_refused_and_the_object_hashed_from_its_start(
+    make: Make, queue: MemoryQueue, ledger: Ledger, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
-        ((before,),) = connection.execute("SELECT checkpoint FROM leases").fetchall()
-        after = tamper(before)
-        assert after != before
-        connection.execute("UPDATE leases SET checkpoint = ?", (after,))
+        assert connection.execute("UPDATE leases SET checkpoint = 'no JSON' WHERE checkpoint > ''").rowcount == 1
     with caplog.at_level(logging.WARNING):
         done = await make(SETTINGS).process(queue.put(message(big(hops=1))))
     assert done.counts == Counts(messages=1, hashed=1)
@@ -272,23 +241,17 @@ PLAIN = WorkerOptions(large=1000)
 LIMITED = WorkerOptions(large=1000, has_deadline=True)
 
 
-@pytest.mark.parametrize(
-    ("settings", "size", "hops", "checkpoint", "expected"),
-    [
-        (LIMITED, 5000, 4, {"format": 1}, (0, 5)),
-        (PLAIN, 5000, 4, {"format": 1}, (0, 5)),
-        (LIMITED, 5000, 0, None, (2, 1)),
-        (LIMITED, 5000, 1, None, "NoCarriedState"),
-        (PLAIN, 5000, 1, None, (2, 1)),
-    ],
-)
-def test_task_that_an_unfinished_object_is_sent_on_with(
-    settings: WorkerOptions, size: int, hops: int, checkpoint: dict[str, int] | None, expected: tuple[int, int] | str
-) -> None:
-    task = HashTask("key", None, "etag", size, attempts=2, hops=hops)
-    after = after_pause(Paused(task, checkpoint, 64, "no libcrypto"), settings)
-    if isinstance(expected, str):
-        assert after == Failed(task, expected, retryable=False)
-    else:
+def test_task_that_an_unfinished_object_is_sent_on_with() -> None:
+    for settings, hops, checkpoint, attempts_and_hops in (
+        (LIMITED, 4, {"format": 1}, (0, 5)),
+        (PLAIN, 4, {"format": 1}, (0, 5)),
+        (LIMITED, 0, None, (2, 1)),
+        (PLAIN, 1, None, (2, 1)),
+    ):
+        task = HashTask("key", None, "etag", 5000, attempts=2, hops=hops)
+        after = after_pause(Paused(task, checkpoint, 64, "no libcrypto"), settings)
         assert isinstance(after, HashTask)
-        assert (after.attempts, after.hops) == expected
+        assert (after.attempts, after.hops) == attempts_and_hops
+    task = HashTask("key", None, "etag", 5000, attempts=2, hops=1)
+    after = after_pause(Paused(task, None, 64, "no libcrypto"), LIMITED)
+    assert after == Failed(task, "NoCarriedState", retryable=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger.base import Ledger
-from auditor.model.object import Acl, Head
+from auditor.model.object import Acl, Head, ObjectRef
 from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
@@ -238,6 +238,17 @@ def processor_of(queue: MemoryQueue, ledger: Ledger, store: Store, options: Work
 
 async def no_pause(_: float) -> None:
     await asyncio.sleep(0)
+
+
+async def digests_in(ledger: Ledger, store: Store) -> dict[str, str]:
+    """The sha256 of each of the store's objects that the ledger knows."""
+    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
+    found = zip(refs, await ledger.known("bucket", refs, ["sha256"]), strict=True)
+    return {ref.key: known["sha256"] for ref, known in found if known}
+
+
+def sha256_of(objects: Mapping[str, bytes]) -> dict[str, str]:
+    return {key: hashlib.sha256(data).hexdigest() for key, data in objects.items()}
 
 
 def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucket") -> str:
