@@ -25,14 +25,12 @@ from auditor.model.target import Target
 from auditor.model.version import VERSION
 from auditor.runs.parts import KINDS
 from auditor.runs.stores import open_store
-from tests.audit.test_run_ends import wait_for
-from tests.support.audit_runs import Result, audit, check, checkpoint, finish, read_back, start
+from tests.support.audit_runs import Result, audit, check, read_back
 from tests.support.offline import offline
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
-from tests.support.servers.world import STRANGER, Odd, StubBucket
+from tests.support.servers.world import STRANGER, StubBucket
 
 STATEMENT = {"Sid": "Open", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
 OPEN = json.dumps({"Version": "2012-10-17", "Statement": [{**STATEMENT, "Resource": f"arn:aws:s3:::{BUCKET}/k01*"}]})
@@ -126,20 +124,6 @@ def test_versions_and_values_of_metadata(stub: StubServer, plain: StubBucket, tm
     result = audited(stub, tmp_path, versions=True, part_lines=5, keep_metadata=True, rules=rules)
     assert {line["latest"] for line in result.objects} == {True, False}
     assert result.summary["rules"]["M01"] == 42
-    check_same(result, judged_again(result))
-
-
-def test_facts_of_the_bucket_that_were_not_read(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    for operation in ("GetBucketPolicy", "GetBucketAcl", "GetPublicAccessBlock"):
-        plain.odd[operation] = Odd.DENIED
-    result = audited(stub, tmp_path)
-    assert result.summary["verdicts"]["unknown"] == 24
-    check_same(result, judged_again(result))
-
-
-def test_an_empty_bucket(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    result = audited(stub, tmp_path)
-    assert (result.coverage["listed"], result.summary["complete"]) == (0, True)
     check_same(result, judged_again(result))
 
 
@@ -264,15 +248,6 @@ def test_wrong_settings_and_damaged_files(stub: StubServer, plain: StubBucket, t
     assert (done[0], "bucket.json is gone" in done[1]) == (1, True), done
 
 
-def test_a_part_with_lines_without_an_object(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    result = audited(stub, tmp_path)
-    file = result.folder / "objects" / "part-00000-00000.jsonl.gz"
-    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
-    file.write_bytes(gzip.compress(b"".join(lines[1:])))
-    code, _, err = command("judge", result.folder)
-    assert (code, "lines without an object" in err) == (1, True)
-
-
 async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp_path: Path, moto_url: str) -> None:
     """The store is asked, the audited bucket is not."""
     name = f"results-{uuid4().hex[:12]}"
@@ -295,20 +270,3 @@ async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp
             assert (found.faults, found.exit_code) == ((), 0)
         store.put(f"{before}{parts[0]}", store.get(f"{before}{parts[1]}") or b"")
         assert len((await asyncio.to_thread(auditor.check_run, summary.out, endpoint_url=moto_url)).faults) == 1
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-    stub.faults = [latency(0.01)]
-    child = start(stub, tmp_path, "--concurrency", "4", small_parts=True)
-    wait_for(lambda: (state := checkpoint(tmp_path)) is not None and state["next_part"] > 1, child)
-    child.kill()
-    child.communicate(timeout=30)
-    stub.faults = []
-    (folder,) = (tmp_path / f"bucket={BUCKET}").glob("run=*")
-    again = json.loads(command("judge", folder, "--format", "json")[1])
-    assert (again["complete"], again["resume"]["run"]) == (False, folder.name[4:])
-    assert again["coverage"]["listed"] >= 20
-    assert auditor.check_run(folder).exit_code == 4
-    _, (result,), _ = finish(start(stub, tmp_path, "--resume", folder.name[4:]))
-    check_same(result, judged_again(result))

@@ -48,14 +48,3 @@ async def test_block_that_was_removed_since_the_last_run_is_worse(
     assert [change.kind for change in auditor.diff(first, second)] == ["worsened"]
     still = await night(stub, tmp_path, bucket, OPEN, engine=engine)
     assert still.summary["changes"]["findings"] == {}
-
-
-async def test_block_that_the_last_run_could_not_see_is_not_worse(
-    stub: StubServer, bucket: StubBucket, tmp_path: Path
-) -> None:
-    old = await night(stub, tmp_path, bucket, None)
-    assert old.findings == []
-    assert len(unseen(old)) == 1
-    found = await night(stub, tmp_path, bucket, OPEN)
-    assert found.summary["changes"]["findings"] == {"medium": {"new": 1}}
-    assert unseen(found) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,21 +11,15 @@ import pytest
 
 from auditor.aio.stop import Stop
 from auditor.audit.estimate import EstimateRun
-from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.reports.estimate import Estimate
-from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
-from auditor.runs.stores import open_store
 from tests.support.audit_runs import audit
-from tests.support.nights import Nights, asked
 from tests.support.servers.clients import BUCKET
-from tests.support.servers.samples import generated_world
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import Fault, latency
 from tests.support.servers.world import StubBucket
 
 CLASSES = ("STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE")
@@ -99,23 +92,6 @@ async def test_prices_by_storage_class(stub: StubServer, bucket: StubBucket) -> 
     assert dearer.prices["replaced"] == ["NEW_CLASS", "STANDARD", "data_event", "list"]
 
 
-async def test_a_million_objects_cost_what_the_guide_says(stub: StubServer) -> None:
-    """5,000 objects are a two-hundredth of it."""
-    stub.world.buckets.update(generated_world(5_000).buckets)
-    found = await estimate(stub, max_rate=2000.0, concurrency=200)
-    assert found.dollars == pytest.approx((0.80 + 0.005) / 200, rel=0.02)
-    assert found.dollars / found.spent == pytest.approx(50, rel=0.2)
-    assert found.seconds == pytest.approx(10_016 / 2000, rel=0.01)
-    assert found.pace == "2,000 calls a second"
-
-
-async def test_the_pace_is_the_slower_limit(stub: StubServer, bucket: StubBucket) -> None:
-    bucket.put("k", b"x")
-    assert (await estimate(stub, max_rate=100.0)).pace == "100 calls a second"
-    assert (await estimate(stub, concurrency=2)).pace.startswith("2 calls in flight of 30 ms each")
-    assert (await estimate(stub, concurrency=2, max_rate=5000.0)).pace.startswith("2 calls in flight")
-
-
 async def test_bytes_to_hash(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
     uri = f"sqlite:{tmp_path / 'ledger.db'}"
     bucket.put("known", b"12345")
@@ -135,54 +111,3 @@ async def test_bytes_to_hash(stub: StubServer, bucket: StubBucket, tmp_path: Pat
     assert (found.hashing.unhashable, found.hashing.left_for_cost, found.calls.get) == (1, 0, 2)
     assert found.hashing.dollars == pytest.approx(0.4e-6 + 1e-6 + 1000e-9 * 0.01)
     assert found.dollars - without.dollars == pytest.approx(found.hashing.dollars)
-
-
-def files_below(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*"))
-
-
-async def test_what_a_night_keeps_costs_no_call(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    """An estimate right before a night knows its calls: what is due, and what changed. Where a rule judges values of
-    metadata, the audit asks for some HEADs more, and the estimate says so.
-    """
-    for number in range(40):
-        acl = "public-read" if number % 5 == 0 else "private"
-        bucket.put(f"k{number:03}", b"x", acl=acl, metadata={"team": "x"})
-    keep = resolve([Layer({"keep": {"acl": "4d", "head": "7d"}}, str)]).keep
-    nights, totals = Nights(stub, tmp_path, keep=keep), set[tuple[int, int]]()
-    await nights.night()
-    for number in range(5):
-        bucket.put(f"k{number:03}", b"other", acl="private")
-        files = files_below(tmp_path)
-        with open_store(str(tmp_path)) as store:
-            last = last_run(store, Target(BUCKET))
-            found = await estimate(stub, keep=keep, last=last, clock=lambda: nights.now)
-        assert files_below(tmp_path) == files
-        await nights.night()
-        more = asked(stub)[1] - found.calls.head
-        assert found.calls.acl == asked(stub)[0]
-        assert 0 <= more <= found.calls.acl
-        assert not more or any("values" in words for words in found.not_counted)
-        assert found.kept is not None
-        assert (found.kept.acl + found.calls.acl, found.kept.head + found.calls.head) == (40, 40)
-        totals.add((found.kept.acl, found.kept.head))
-    assert len(totals) > 1
-    assert max(acl for acl, _ in totals) > 20
-
-
-async def test_a_stop_ends_with_what_was_counted(stub: StubServer) -> None:
-    stub.world.buckets.update(generated_world(5_000).buckets)
-    stop = Stop()
-
-    def after_two(operation: str, key: str, nth: int) -> Fault | None:
-        if stub.count("ListObjectsV2") > 2:
-            loop.call_soon_threadsafe(stop.set, "enough")
-            return latency(0.2)
-        return None
-
-    loop = asyncio.get_running_loop()
-    stub.faults = [after_two]
-    found = await estimate(stub, stop=stop)
-    assert not found.complete
-    assert 0 < found.objects < 5_000
-    assert found.objects == found.calls.list * 1000 == found.calls.acl == found.calls.head

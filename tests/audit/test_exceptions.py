@@ -43,21 +43,8 @@ async def test_public_website_ends_with_exit_code_0_and_is_shown(stub: StubServe
     assert result.code == 0
     assert summary["verdicts"]["exposed"] == summary["excepted"]["verdicts"]["exposed"] == 3
     assert summary["findings"]["high"] == summary["excepted"]["findings"]["high"] >= 3
-    assert summary["exceptions"][0] == {
-        "id": SITE.name,
-        "rule": None,
-        "verdict": "exposed",
-        "prefix": "site/",
-        "owner": "web",
-        "reason": "a public website",
-        "until": "2999-12-31",
-        "state": "active",
-        "matched": 3,
-        "pattern": None,
-        "grantee": None,
-        "audience": "anyone",
-        "hole": False,
-    }
+    told = {"id": SITE.name, "reason": "a public website", "owner": "web", "state": "active", "matched": 3}
+    assert told.items() <= summary["exceptions"][0].items()
     assert {line["exception"] for line in result.objects if line["verdict"] == "exposed"} == {SITE.name}
     assert {line["exception"] for line in result.findings if line["rule"] == "O02"} == {SITE.name}
     assert result.line("private/x")["exception"] is None

@@ -9,16 +9,11 @@ from typing import Any, Final
 
 import pytest
 
-import auditor
 from auditor.aio.stop import Stop
 from auditor.cli.main import main
-from auditor.config.values import keep
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.exception import ExceptionEntry
-from auditor.model.finding import Severity
-from auditor.model.summary import Summary
-from auditor.reports.alert import alert_of
 from tests.support.audit_runs import audit
 from tests.support.divided_runs import Divided
 from tests.support.servers.clients import BUCKET
@@ -127,15 +122,6 @@ async def test_resumed_run_keeps_the_count_and_adds_the_rest(stub: StubServer, t
     assert ended.summary["hashing"]["failed"] == FAILED | {"AccessDenied": 3}
 
 
-async def test_object_that_is_hashed_in_the_next_run_is_no_failure_any_more(
-    stub: StubServer, tmp_path: Path, ledger: Ledger
-) -> None:
-    await audit(stub, tmp_path, ledger=ledger, keep=keep("acl=9d", ""), **EXPOSURE)
-    mend(stub)
-    found = await audit(stub, tmp_path, ledger=ledger, keep=keep("acl=9d", ""), **EXPOSURE)
-    assert (found.summary["hashing"]["failed"], found.summary["hashing"]["known"], found.code) == ({}, 1, 3)
-
-
 async def test_ranges_of_a_divided_run_are_added_up(stub: StubServer, tmp_path: Path, ledger: Ledger) -> None:
     found = await Divided(stub, tmp_path, ledger=ledger, **EXPOSURE).whole(3)
     assert (found.summary["hashing"]["failed"], found.code) == (FAILED, 4)
@@ -172,66 +158,25 @@ async def test_failures_that_no_exception_accepts(stub: StubServer, tmp_path: Pa
         assert (accepted["undecided"], accepted["hashing"]) == (bool(denied), {})
 
 
-def command(stub: StubServer, tmp_path: Path, *flags: str) -> int:
-    common = ["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(tmp_path / "runs")]
-    return main([*common, "--ledger", f"sqlite:{tmp_path / 'digests.db'}", "--hash", *flags])
-
-
-def run_folder(tmp_path: Path) -> Path:
-    (folder,) = (tmp_path / "runs").glob(f"bucket={BUCKET}/run=*")
-    return folder
-
-
-def test_table_names_codes_and_keys_and_exits_with_4(
+def test_table_names_codes_and_keys_and_every_format_tells_them(
     stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert command(stub, tmp_path) == 4
+    common = ["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(tmp_path / "runs")]
+    assert main([*common, "--ledger", f"sqlite:{tmp_path / 'digests.db'}", "--hash"]) == 4
     assert HOLE in " ".join(capfd.readouterr().out.split())
     for key in ("a/denied", "b/denied", "c/refused", "d/sse-c"):
         assert f"'{key}' of {BUCKET} could not be hashed: " in caplog.text
-    page = (run_folder(tmp_path) / "report.html").read_text()
+    (place,) = (tmp_path / "runs").glob(f"bucket={BUCKET}/run=*")
+    page, folder = (place / "report.html").read_text(), str(place)
     assert "4 objects not hashed" in page
     assert "GetObject: AccessDenied" in page
-    assert main(["judge", str(run_folder(tmp_path))]) == 4
+    assert main(["judge", folder]) == 4
     assert HOLE in " ".join(capfd.readouterr().out.split())
-
-
-def test_every_format_tells_them(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert command(stub, tmp_path, "--format", "markdown") == 4
-    printed = capfd.readouterr().out
-    assert "4 objects not hashed" in printed
-    assert "| AccessDenied | 2 |" in printed
-    folder = str(run_folder(tmp_path))
+    assert main(["judge", folder, "--format", "markdown"]) == 4
+    assert "| AccessDenied | 2 |" in capfd.readouterr().out
     where = ["--account", "123456789012", "--region", "us-east-1"]
     for name, account in (("jsonl", []), ("csv", []), ("ocsf", []), ("asff", where)):
         assert main(["export", folder, "--format", name, *account]) == 0
         told = capfd.readouterr().out
         assert "4 objects not hashed" in told, name
         assert name == "asff" or "2 objects not hashed: AccessDenied" in told
-
-
-async def test_alert_names_the_codes_and_a_servers_odd_code_is_other(
-    stub: StubServer, tmp_path: Path, ledger: Ledger
-) -> None:
-    def odd(operation: str, key: str, nth: int) -> Fault | None:
-        return error(403, "<!channel> @here") if (operation, key) == ("GetObject", "c/refused") else None
-
-    stub.faults = [odd]
-    found = await audit(stub, tmp_path, ledger=ledger, **EXPOSURE)
-    summary = Summary.from_dict(found.summary)
-    alert = alert_of(summary, None, Severity.HIGH)
-    assert alert is not None
-    words = "4 objects not hashed (2 AccessDenied, 1 SSE-C, 1 other)"
-    assert words in "".join(map(str, alert.title))
-    assert not [part for section in alert.sections for part in section.heading if "channel" in str(part)]
-
-
-def test_hash_counts_the_same_codes(stub: StubServer, tmp_path: Path) -> None:
-    summary = auditor.hash_bucket(
-        f"s3://{BUCKET}",
-        endpoint_url=stub.url,
-        ledger=f"sqlite:{tmp_path / 'digests.db'}",
-        max_rate=None,
-        retry_attempts=2,
-    )
-    assert (summary.hashing.failed, summary.failed, summary.holes) == (FAILED, 4, (HOLE,))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from auditor import check_run, judge_run
 from auditor.audit.library import explain_async
 from auditor.errors import RunChanged, RunDamaged
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Unread
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.key_file import KeyFile
 from tests.support.audit_runs import Result, audit
@@ -72,14 +72,6 @@ async def test_the_keys_policy_names_the_audience(stub: StubServer, keys: dict[s
     assert isinstance(read, dict)
     assert read.keys() == {*keys.values()}
     assert read[MISSING] == Unread("GetKeyPolicy", "NotFoundException")
-
-
-async def test_without_the_setting_no_key_is_asked_for(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:
-    result = await audit(stub, tmp_path)
-    assert seen(result)["opened"] == ("masked", [])
-    assert f"kms-key: {keys['opened']}" in result.line("opened")["reasons"]
-    assert "policies and grants of KMS keys" in result.summary["not_looked_at"]
-    assert isinstance(described(result).facts.key_policies, Skipped)
 
 
 async def test_a_run_that_goes_on_keeps_the_policies_that_it_has(

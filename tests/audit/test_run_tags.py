@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -72,26 +71,6 @@ async def test_without_abac_or_without_an_answer_the_same_policy_opens_nothing(
         assert facts.abac == Unread("GetBucketAbac", "AccessDenied")
         text = "ABAC of the bucket, which could not be read: GetBucketAbac AccessDenied"
         assert text in result.summary["not_looked_at"]
-
-
-def asked(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    main([*arguments, "--format", "json"])
-    return dict(json.loads(capfd.readouterr().out))
-
-
-def test_what_if_knows_the_tags_for_which_the_policy_asked(
-    stub: StubServer, tagged: StubBucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    out = str(tmp_path / "runs")
-    found = asked(capfd, "audit", "s3://audited", "--out", out, "--endpoint-url", stub.url)
-    for key, value, after in (
-        ("aws:ResourceTag/team", "blue", {("exposed", "private")}),
-        ("s3:BucketTag/team", "red", set()),
-        ("aws:ResourceTag/other", "x", {("exposed", "unknown")}),
-    ):
-        (tmp_path / "policy.json").write_text(policy(key, value))
-        answer = asked(capfd, "what-if", found["out"], "--policy", str(tmp_path / "policy.json"))
-        assert {(move["before"], move["after"]) for move in answer["moves"]} == after
 
 
 async def test_the_last_run_names_changed_tags_as_the_cause(

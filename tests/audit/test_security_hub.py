@@ -13,12 +13,8 @@ from msgspec.structs import replace
 from auditor.audit.security_hub import BATCH_BYTES, SentFindings, batches, open_security_hub
 from auditor.errors import RunError, UsageError
 from auditor.model.access import Verdict
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import Judgement, RuleUndecided
-from auditor.model.object import Ask, Skipped
 from auditor.reports.formats.asff import HubAccount, LookedAt
-from auditor.runs.bucket_file import ReadFacts
-from tests.support.samples.bucket import facts
 from tests.support.samples.reports import (
     denied,
     finding,
@@ -122,18 +118,6 @@ def test_a_run_that_asks_less_leaves_unread_objects_as_they_are(hub: HubWorld) -
         send(judged("v/x"), run=SECOND, asked=asked)
         states += [one["RecordState"] for one in hub.findings.values() if one["GeneratorId"].endswith("/undecided")]
     assert states == ["ACTIVE", "ARCHIVED"]
-
-
-def test_a_run_says_if_it_asked_each_object_for_all() -> None:
-    rollups, owned = rollups_of(judged("k")), BUCKET_OWNER_ENFORCED
-    for ask, ownership, asked in (
-        (Ask(None, None), "ObjectWriter", True),
-        (Ask(None, Skipped("no rule")), "ObjectWriter", False),
-        (Ask(Skipped("no rule"), None), "ObjectWriter", False),
-        (Ask(Skipped("ACLs are disabled"), None), owned, True),
-    ):
-        file = sample_file(read=(ReadFacts(0, facts(ownership=ownership), ask),))
-        assert LookedAt.by(sample_summary(), rollups, file).asked is asked
 
 
 def test_a_rule_that_was_not_judged_keeps_its_findings(hub: HubWorld) -> None:

@@ -11,9 +11,8 @@ from typing import Any, Final
 import pytest
 
 import auditor
-from auditor.errors import LimitTooLow, OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
+from auditor.errors import OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.target import Target
-from auditor.runs.plan_file import load_plan
 from tests.audit.test_changes import night
 from tests.support.audit_runs import Result, audit
 from tests.support.divided_runs import Divided
@@ -154,18 +153,6 @@ async def test_run_that_lost_a_file_says_so(stub: StubServer, tmp_path: Path) ->
         await audit(stub, tmp_path, resume=run.run_id)
 
 
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [({"max_calls": 4}, "--max-calls 4 is too few"), ({"max_cost": 1e-6}, "--max-cost 1e-06 is too")],
-)
-async def test_limit_too_low_for_one_object_is_refused(
-    stub: StubServer, tmp_path: Path, limits: dict[str, Any], words: str
-) -> None:
-    stub.world.buckets[BUCKET] = sample_bucket(40)
-    with pytest.raises(LimitTooLow, match=f"^{words}"):
-        await Divided(stub, tmp_path, **limits).begin(3)
-
-
 async def test_range_of_another_run_target_or_settings_is_refused(stub: StubServer, tmp_path: Path) -> None:
     stub.world.buckets[BUCKET] = sample_bucket(20)
     run = Divided(stub, tmp_path)
@@ -185,14 +172,3 @@ async def test_range_of_another_run_target_or_settings_is_refused(stub: StubServ
         await other.audit("00001")
     with pytest.raises(UsageError, match="no range"):
         await run.audit("00009")
-
-
-async def test_facts_are_asked_once(stub: StubServer, tmp_path: Path) -> None:
-    stub.world.buckets[BUCKET] = sample_bucket(40)
-    run = Divided(stub, tmp_path)
-    begun = await run.begin(3)
-    asked = len(stub.requests)
-    await run.ranges(one.id for one in begun.plan.ranges)
-    later = {one.operation for one in stub.requests[asked:]}
-    assert later <= {"ListObjectsV2", "HeadObject", "GetObjectAcl"}
-    assert load_plan(run.places.store, BUCKET, begun.plan.run) == begun.plan

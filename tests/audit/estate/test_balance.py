@@ -12,7 +12,6 @@ from auditor.audit.estate.accounts import OpenedAccount
 from auditor.audit.estate.balance import BucketEnd, Estate, report_of
 from auditor.audit.estate.choice import choose
 from auditor.model.estate import (
-    AccountResult,
     BucketCounts,
     BucketOutcome,
     BucketResult,
@@ -121,27 +120,4 @@ def test_unreached_bucket_of_an_interrupted_start_is_a_named_hole() -> None:
     assert [one.outcome for one in report.buckets] == [BucketOutcome.AUDITED, BucketOutcome.HOLE]
     assert report.buckets[1].sentence == "the start ended before it was reached: stopped by SIGINT"
     assert report.line == "2 buckets in 1 account = 1 audited + 0 excluded + 1 hole"
-    assert report.accounts == (
-        AccountResult(
-            account="1" * 12,
-            name="",
-            role=None,
-            hole=None,
-            counts=BucketCounts(buckets=2, audited=1, excluded=0, holes=1),
-        ),
-    )
-
-
-def test_bucket_that_two_exclusions_name_uses_both() -> None:
-    """To remove the second one would be wrong advice: it holds when the first one ends."""
-    why = {"reason": "r", "owner": "o", "until": "2099-01-01"}
-    patterns = [Exclusion(pattern=pattern, **why) for pattern in ("*-logs", "web-logs", "web-logs", "none-*")]
-    account = EstateAccount(id="1" * 12, exclusions=tuple(patterns))
-    opened = [OpenedAccount(account=account, buckets=(ListedBucket("web-logs"), ListedBucket("other")))]
-    choice = choose(opened, DAY, {})
-    assert [(use.decision, use.matched, use.state.value) for use in choice.uses] == [
-        ("the pattern *-logs", 1, "active"),
-        ("the pattern web-logs", 1, "active"),
-        ("the pattern none-*", 0, "unused"),
-    ]
-    assert [one.excluded is None for one in choice.buckets] == [True, False]
+    assert [one.counts for one in report.accounts] == [BucketCounts(buckets=2, audited=1, excluded=0, holes=1)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 import pytest
@@ -18,7 +17,6 @@ from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.bucket import PublicAccessBlock
-from auditor.model.dates import iso_date
 from auditor.reports.alert import renewal_alert
 from auditor.reports.channel_texts import text_of
 from auditor.reports.explain import render
@@ -107,62 +105,6 @@ async def test_acl_that_an_event_names_is_read_within_minutes_and_used_by_the_ne
     assert "2 objects newly exposed" in text_of(alert)
     assert "k003" not in text_of(alert)
     assert renewal_alert(BUCKET, run.run_id, ()) is None
-
-
-async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_lost(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    dice, out = Random(0), tmp_path / "kept"
-    limits = {"acl": 4 * DAY, "head": 7 * DAY}
-    nights = Nights(stub, out, **RULES, **keep("acl=4d,head=7d"))
-    events = Events(stub, out, nights)
-    changed: dict[str, float] = {}
-    lost = 0
-    for _ in range(10):
-        began = nights.now
-        night = await nights.night(days=0.5 + dice.uniform(-0.01, 0.01))
-        for line in night.objects:
-            at = line.get("read_at") or {"acl": None, "head": None}
-            ages = {fact: 0.0 if at[fact] is None else began - iso_date(at[fact]).timestamp() for fact in limits}
-            assert all(0 <= ages[fact] <= limits[fact] for fact in limits)
-        exposed = {line["key"] for line in night.objects if line["verdict"] == "exposed"}
-        assert {key for key, at in changed.items() if at <= began - limits["acl"]} <= exposed <= changed.keys()
-        for key in dice.sample([f"k{number:03}" for number in range(NUMBER) if f"k{number:03}" not in changed], 2):
-            expose(filled, key)
-            changed[key] = nights.now
-            if dice.random() < 0.1:
-                lost += 1
-            else:
-                events.queue.put(event_bridge(key))
-        assert (await events.work()).failed == 0
-        nights.now += 0.5 * DAY
-    assert lost > 0
-
-
-async def test_event_of_a_bucket_that_fails_comes_again(
-    stub: StubServer,
-    filled: StubBucket,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    nights = Nights(stub, tmp_path, **RULES)
-    events = Events(stub, tmp_path, nights)
-    await nights.night(days=0.1)
-    events.queue.put("not JSON")
-    events.queue.put(event_bridge("k001", "another-bucket"))
-    latest = tmp_path / f"bucket={BUCKET}" / "latest.json"
-    whole = latest.read_bytes()
-    latest.write_text("{}")
-    events.queue.put(event_bridge("k001"))
-    counts = await events.work()
-    assert (counts.messages, counts.failed) == (3, 2)
-    assert [one.body[:8] for one in events.queue.left] == ["not JSON", event_bridge("k001")[:8]]
-    assert "will be redelivered" in caplog.text
-    latest.write_bytes(whole)
-    events.queue.time += 1_000
-    counts = await events.work()
-    assert (counts.failed, counts.renewed.objects) == (1, 1)
 
 
 async def test_acl_that_may_not_be_the_one_that_counts_is_asked_again(

@@ -147,17 +147,6 @@ async def test_kept_facts_are_judged_by_the_present_rules_and_those_that_lack_ar
     assert night.summary["rules"]["M01"] == NUMBER
 
 
-async def test_values_are_asked_where_the_last_run_stored_names_only(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    filled.put("none", b"x")
-    nights = Nights(stub, tmp_path, only=("E01",), **settings(**MONTH))
-    await nights.night(days=0.5)
-    night = await nights.night(keep_metadata=True)
-    assert keys_asked(stub, "HeadObject") == {line["key"] for line in night.objects} - {"none"}
-    assert [night.line(key)["head"]["metadata"] for key in ("k000", "none")] == [{"team": "x"}, {}]
-
-
 async def test_object_that_becomes_exposed_gets_its_values_judged(
     stub: StubServer, filled: StubBucket, tmp_path: Path
 ) -> None:
@@ -261,18 +250,6 @@ async def test_public_grants_that_a_block_hid_are_seen_once_it_is_off(
     assert asked(stub)[1] < NUMBER / 5
     assert night.summary["verdicts"]["exposed"] == NUMBER / 5
     assert_like(night, live)
-
-
-async def test_retentions_that_the_caller_may_see_from_now_on_are_asked(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
-) -> None:
-    rule: dict[str, Any] = {"mode": "COMPLIANCE", "retention_readable": False}
-    nights = Nights(stub, tmp_path, only=("L01",), **settings(**MONTH))
-    await nights.night(rules={"L01": rule})
-    await nights.night(rules={"L01": rule})
-    assert asked(stub)[1] < NUMBER / 5
-    await nights.night(rules={"L01": {**rule, "retention_readable": True}})
-    assert asked(stub)[1] == NUMBER
 
 
 async def test_denied_call_for_a_due_fact_is_a_hole_and_never_the_old_fact(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 from hypothesis import given
@@ -33,25 +32,3 @@ def test_no_kept_fact_is_older_than_its_limit(
         if FactTurns(limit, every, now).due(key, version, read, now):
             read = now
         assert 0 <= now - read <= limit
-
-
-def test_each_version_is_asked_once_in_a_round_of_nights_that_begin_late() -> None:
-    read = {(f"logs/{key:06d}", version): START for key in range(500) for version in (None, "v")}
-    asked: Counter[tuple[str, str | None]] = Counter()
-    for night in range(1, 13):
-        now = START + night * DAY + 700 * (night % 3)
-        turns = FactTurns(7 * DAY, DAY, now)
-        due = [name for name in read if turns.due(*name, read[name], now)]
-        assert 120 <= len(due) <= 220
-        assert not any(turns.due(*name, now, now + 60) for name in due)
-        read |= dict.fromkeys(due, now)
-        asked.update(due)
-    assert set(asked.values()) == {2}
-    assert len(asked) == len(read)
-
-
-def test_fact_of_the_future_is_due_and_one_without_a_limit_never() -> None:
-    assert FactTurns(DAY, DAY, START).due("k", None, START + 1, START)
-    forever = FactTurns(float("inf"), DAY, START)
-    assert forever.due("k", None, START + 1, START)
-    assert not any(forever.due(f"k{number}", None, START - 9_999 * DAY, START) for number in range(100))

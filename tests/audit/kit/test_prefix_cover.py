@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,24 +64,3 @@ def test_a_prefix_is_a_folder_if_that_opens_no_more() -> None:
         ([("a", read), ("ab", none)], ["a"]),
     ):
         assert [one.text for one in covers(keys)["R"]] == texts
-
-
-def test_memory_does_not_grow_with_the_keys() -> None:
-    """A folder of 5,000 keys with the grant, until the last key lacks it."""
-    read = frozenset("R")
-    number = 0
-
-    def count(grant: str, one: Cover) -> None:
-        nonlocal number
-        number += 1
-
-    cover = KeyCover[str](count)
-    tracemalloc.start()
-    for index in range(5_000):
-        cover.add(f"docs/{index:08d}", read)
-    cover.add("docs/99999999", frozenset())
-    cover.end()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert number < 50
-    assert peak < 200_000

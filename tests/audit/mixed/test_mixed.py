@@ -385,13 +385,6 @@ async def test_damaged_report_is_named_and_an_older_one_used(
     assert any("2026-03-01T00:00:00Z" in words and "S3 Inventory" in words for words in mixed.summary["not_looked_at"])
 
 
-async def test_without_a_report_nothing_is_audited(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
-    stub.world.add("reports")
-    with pytest.raises(InventoryError, match="has no inventory report of the bucket"):
-        await audit(stub, tmp_path, **MIXED)
-    assert not (tmp_path / f"bucket={BUCKET}").exists()
-
-
 async def test_interrupted_run_goes_on_with_the_report(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
     report_of(stub, samples)
     whole = await audit(stub, tmp_path / "whole", **MIXED)

@@ -15,8 +15,6 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.target import Target
-from auditor.s3.inventory.configuration import InventoryRequest, configuration
 from tests.audit.divided.test_jobs import children, ended, run_id
 from tests.audit.mixed.test_mixed import BY_REPORT, MIXED, PLACE, assert_agree, report_of, same_findings
 from tests.audit.mixed.test_mixed import samples as samples
@@ -143,32 +141,6 @@ async def test_range_that_was_stopped_goes_on_with_its_rows(
     assert_agree(one.objects, divided.objects)
     assert one.summary["not_looked_at"] == divided.summary["not_looked_at"]
     assert spread_files(run, tmp_path / "divided") == []
-
-
-async def test_range_with_a_stop_while_its_rows_are_loaded_makes_no_call(
-    stub: StubServer, samples: StubBucket, tmp_path: Path
-) -> None:
-    report_of(stub, samples)
-    run, ids = await begun(stub, tmp_path)
-    stub.forget()
-    stop = Stop()
-    stop.set("the test stops it")
-    assert not (await run.audit(ids[1], stop=stop)).complete
-    assert not stub.count("GetObjectAcl")
-
-
-async def test_place_of_the_report_is_asked_for_under_the_limit_of_calls(
-    stub: StubServer, samples: StubBucket, tmp_path: Path
-) -> None:
-    report_of(stub, samples)
-    asked = InventoryRequest(target=Target(BUCKET), bucket="reports", prefix="inventory")
-    samples.inventories = [configuration(asked)]
-    named = await Divided(stub, tmp_path / "named", max_calls=500, **MIXED).begin(RANGES)
-    run = Divided(stub, tmp_path / "asked", max_calls=500, source="mixed")
-    found = await run.begin(RANGES)
-    assert stub.count("ListBucketInventoryConfigurations") == 1
-    assert named.left.calls is not None
-    assert found.left.calls == named.left.calls - 1
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param(("--versions",), marks=pytest.mark.slow)], ids=["current", "all"])

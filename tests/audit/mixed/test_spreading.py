@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import boto3
 import pytest
 
 from auditor.audit.mixed.range_rows import load_range
@@ -18,7 +17,6 @@ from auditor.audit.mixed.spreading import spread_newest
 from auditor.errors import InventoryError, RunStopped, RunTaken
 from auditor.runs.paths import run_path
 from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, numbered
-from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.lookup import Match
@@ -158,26 +156,9 @@ def test_damaged_spread_file_counts_as_none(reports: Path, out: Path) -> None:
             load_range(store, RUN, "00001", PLAN.target)
 
 
-def test_two_processes_do_not_spread_one_run(reports: Path, out: Path, moto_url: str) -> None:
+def test_two_processes_do_not_spread_one_run(reports: Path, out: Path) -> None:
     write(reports)
     release = LocalStore(out).hold(FOLDER, "inventory")
     with pytest.raises(RunTaken):
         spread(LocalStore(reports), LocalStore(out))
     release()
-    boto3.client("s3", endpoint_url=moto_url, region_name="us-east-1").create_bucket(Bucket="spread-out")
-    with (
-        open_store("s3://spread-out", endpoint_url=moto_url) as slower,
-        open_store("s3://spread-out", endpoint_url=moto_url) as faster,
-    ):
-        asked: list[bool] = []
-
-        def stopped() -> bool:
-            """While the slower one reads its second data file, the faster one does all of it."""
-            asked.append(True)
-            if len(asked) == 2:
-                spread(LocalStore(reports), faster)
-            return False
-
-        with pytest.raises(RunTaken):
-            spread(LocalStore(reports), slower, stopped=stopped)
-        assert_each_once(faster)

@@ -11,7 +11,6 @@ from auditor.audit.probe.compare_answers import ObjectResult
 from auditor.audit.probe.probe_result import ProbeResult
 from auditor.audit.probe.probe_run import ProbeOrder
 from auditor.errors import UsageError
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, Grant
 from tests.audit.probe.conftest import Probing
 from tests.support.odd_keys import ODD_KEYS
@@ -93,6 +92,9 @@ async def test_a_server_that_answers_otherwise_than_the_facts_say_is_found(probi
         (lambda call, nth: 403 if nth == 1 else None, (4, {"not_compared": 1}, 1)),
         (lambda call, nth: 403, (3, {"disagreed": 1}, 0)),
         (lambda call, nth: 404, (4, {"deleted": 1}, 0)),
+        (lambda call, nth: 405, (4, {"deleted": 1}, 0)),
+        (lambda call, nth: 403 if nth == 1 else 404, (4, {"deleted": 1}, 0)),
+        (lambda call, nth: 403 if nth == 1 else 503, (4, {"not_compared": 1}, 1)),
     ):
         probing.server.lies = lies
         found = await probing.probe()
@@ -241,19 +243,6 @@ async def test_requester_pays(probing: Probing) -> None:
     found = await probing.probe(requester_pays=True)
     assert (found.exit_code, left_out(found)) == (4, {"Requester Pays": 1})
     assert probing.server.asked == []
-
-
-async def test_enforced_ownership_and_blocks(probing: Probing) -> None:
-    probing.bucket.ownership = BUCKET_OWNER_ENFORCED
-    probing.put("open/a", acl="public-read")
-    probing.put("a", acl="public-read")
-    probing.bucket.policy = policy({"Resource": f"arn:aws:s3:::{BUCKET}/open/*"})
-    probing.bucket.policy_is_public = True
-    found = await probing.probe()
-    assert found.results[ObjectResult.AGREED] == {"exposed": 1, "private": 1}
-    probing.bucket.public_access_block = PublicAccessBlock(restrict_public_buckets=True)
-    await probing.audit()
-    assert (await probing.probe()).results[ObjectResult.AGREED] == {"masked": 1, "private": 1}
 
 
 async def test_unknown_verdicts_are_not_compared(probing: Probing) -> None:

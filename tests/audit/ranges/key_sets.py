@@ -20,13 +20,6 @@ def _dates(chance: random.Random, number: int) -> Iterator[str]:
         yield f"logs/{year}/{chance.randrange(1, 13):02}/{chance.randrange(1, 29):02}/{at}.gz"
 
 
-def _deep(chance: random.Random, number: int) -> Iterator[str]:
-    names = ("a", "bb", "ccc", "photos", "x-1")
-    for at in range(number):
-        folders = [chance.choice(names) for _ in range(chance.randrange(1, 14))]
-        yield f"{'/'.join(folders)}/{chance.randrange(10**9)}-{at}"
-
-
 def _giant(chance: random.Random, number: int) -> Iterator[str]:
     """99 of 100 keys have the same prefix."""
     for _ in range(number):
@@ -37,15 +30,6 @@ def _giant(chance: random.Random, number: int) -> Iterator[str]:
 def _long(chance: random.Random, number: int) -> Iterator[str]:
     """All keys begin with the same 880 characters."""
     return (f"{'x' * 700}/{'customer-' * 20}{chance.randrange(10**9):09}/a" for _ in range(number))
-
-
-def _mixed(chance: random.Random, number: int) -> Iterator[str]:
-    for at in range(number):
-        yield (
-            f"{chance.randrange(16**8):08x}-{at}",
-            f"IMG_{chance.randrange(10**7):07}.JPG",
-            f"backup/2026/{chance.randrange(1, 13):02}/db-{chance.randrange(10**8)}.sql",
-        )[at % 3]
 
 
 def _tail(chance: random.Random, number: int) -> Iterator[str]:
@@ -62,12 +46,6 @@ def _hidden(depth: int) -> Make:
             yield f"{chance.randrange(16**10):010x}" if at % 3 else f"{prefix}{chance.randrange(10**9):09}.gz"
 
     return make
-
-
-def _one_folder(chance: random.Random, number: int) -> Iterator[str]:
-    """A thousand folders with one key each, but for one that has all others."""
-    for at in range(number):
-        yield f"site/{at:04}/index" if at < 1000 else f"site/0617/{chance.randrange(10**10):010}"
 
 
 def _controls(chance: random.Random, number: int) -> Iterator[str]:
@@ -90,14 +68,11 @@ def _chains(chance: random.Random, number: int) -> Iterator[str]:
 SETS: Final[dict[str, Make]] = {
     "uuids": _uuids,
     "dates": _dates,
-    "deep folders": _deep,
     "one giant prefix": _giant,
     "long shared prefix": _long,
-    "mixed": _mixed,
     "the last prefix": _tail,
     "hidden at depth 3": _hidden(3),
     "hidden at depth 5": _hidden(5),
-    "one of a thousand folders": _one_folder,
     "control characters": _controls,
     "percent escapes": _escapes,
     "keys that begin keys": _chains,

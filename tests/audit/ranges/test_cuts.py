@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
@@ -48,19 +47,6 @@ class FailingListing(MemoryListing):
     async def __call__(self, after: str | None, count: int) -> KeysFound:
         if self.calls >= self.good:
             raise self.failure
-        return await super().__call__(after, count)
-
-
-class MovingListing(MemoryListing):
-    """Lists keys that are added and deleted between the calls."""
-
-    def __init__(self, keys: Sequence[str], chance: random.Random) -> None:
-        super().__init__(keys)
-        self.all = keys
-        self.chance = chance
-
-    async def __call__(self, after: str | None, count: int) -> KeysFound:
-        self.keys = [key for key in self.all if self.chance.random() < 0.7]
         return await super().__call__(after, count)
 
 
@@ -156,26 +142,6 @@ async def test_no_more_calls_than_allowed() -> None:
     assert 150 < listing.calls <= 200
     assert len(found.cuts) > 8
     assert not found.exact
-
-
-async def test_keys_that_come_and_go_while_planning() -> None:
-    for seed in range(5):
-        chance = random.Random(seed)
-        keys = keys_of_set(chance.choice(list(SETS)), 500)
-        found = await find_cuts(MovingListing(keys, chance), 8, None, None, page=chance.choice([3, 20]))
-        ends = [key for key, _ in found.cuts]
-        assert ends == sorted(set(ends)), seed
-        assert sum(sizes(keys, found.cuts)) == len(keys), seed
-
-
-async def test_few_keys_are_cut_exactly() -> None:
-    for keys, ranges, cuts in (
-        ([f"{number:02}" for number in range(40)], 4, (("09", 10), ("19", 20), ("29", 30))),
-        (["a", "b"], 1, ()),
-        ([], 4, ()),
-    ):
-        found = await find_cuts(MemoryListing(keys), ranges, None, None)
-        assert (tuple(found.cuts), found.keys, found.exact) == (cuts, len(keys), True)
 
 
 async def test_all_keys_of_a_small_bucket_are_listed() -> None:
