@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 
 from auditor.audit.divided.range import range_audit
-from auditor.audit.divided.state import range_progress
 from auditor.audit.run import Audit
 from auditor.config.settings import Settings
 from auditor.errors import RunError, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.divided import DividedFunction
 from auditor.lambdas.handover import MOST_FRUITLESS
-from auditor.lambdas.one_range import active_ranges
 from auditor.model.target import Target
-from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
@@ -258,11 +255,6 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
     assert len(two_at_once) == RANGES - 1
     assert all(0 < 2 * share <= 300 for share in two_at_once)
     assert alone == 300, "the last range has the whole ceiling"
-    with open_store(str(tmp_path / "divided")) as store:
-        file = load_plan(store, "audited", plan["event"]["run"])
-        assert file is not None
-        assert all(one.complete for one in range_progress(store, file))
-        assert active_ranges(store, file, 2) == 0
 
 
 async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> None:

@@ -95,6 +95,10 @@ def test_file_is_moved_into_place(store: Store) -> None:
 
 
 def test_only_whole_files_are_listed_and_none_of_a_neighbour(store: Store) -> None:
+    for _ in range(2):
+        store.check_writable()
+    assert store.list("") == [], "the check leaves nothing"
+    assert [*store.spool_dir("x").glob("**/.*probe*")] == []
     spooled(store, b"half")
     for path in ("run/b", "run/a", "run/deep/c", "runner/d"):
         store.put(path, b"x")
@@ -102,13 +106,6 @@ def test_only_whole_files_are_listed_and_none_of_a_neighbour(store: Store) -> No
     assert store.list("run/d") == ["run/deep/c"]
     assert store.list("run") == ["run/a", "run/b", "run/deep/c", "runner/d"]
     assert store.list("nowhere/") == []
-
-
-def test_check_leaves_nothing(store: Store) -> None:
-    for _ in range(2):
-        store.check_writable()
-    assert store.list("") == []
-    assert list(store.spool_dir("x").glob("**/.*probe*")) == []
 
 
 def test_json_is_changed_or_left(store: Store) -> None:
