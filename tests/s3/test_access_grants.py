@@ -253,11 +253,3 @@ async def test_a_policy_that_is_none_is_unread() -> None:
         found = await grants(GetAccessGrantsInstanceResourcePolicy=answer)
         assert isinstance(found, AccessGrants)
         assert isinstance(found.policy, Unread)
-
-
-def test_the_prefix_of_a_scope_is_text() -> None:
-    prefixes = {"b/p*": "b/p", "b/*": "b/", "b*": "b", "*": "", "": "", "b": "b/", "b/": "b/", "b/p/": "b/p/"}
-    prefixes |= {"b/p*q*": "b/p", "b/p?": "b/p"}
-    for scope, prefix in prefixes.items():
-        assert grant(scope=f"s3://{scope}").prefix == f"s3://{prefix}", scope
-    assert grant(scope="s3://b/p").prefix is grant(scope="s3://b/p/key").prefix is None

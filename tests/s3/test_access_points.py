@@ -107,27 +107,24 @@ async def test_a_part_that_cannot_be_read_is_unread_alone() -> None:
                 assert not [part for part in parts.values() if isinstance(part, Unread)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "found"),
-    [
-        ({"GetBucketPolicy": {"Policy": policy("aws:SourceArn")}}, NOT_DELEGATED),
-        ({"GetBucketPolicy": failed("x", "NoSuchBucketPolicy", 404)}, NOT_DELEGATED),
-        ({"GetBucketPolicy": failed("GetBucketPolicy", "AccessDenied")}, POLICY_UNREAD),
-        (ANOTHERS, Unread("ListAccessPoints", "ForeignAccount")),
-        ({"ListBuckets": failed("ListBuckets", "AccessDenied")}, Unread("ListBuckets", "AccessDenied")),
-        (
-            {"GetCallerIdentity": failed("GetCallerIdentity", "AccessDenied")},
-            Unread("GetCallerIdentity", "AccessDenied"),
-        ),
-    ],
+NOT_ASKED: Final[tuple[tuple[Mapping[str, Any], object], ...]] = (
+    ({"GetBucketPolicy": {"Policy": policy("aws:SourceArn")}}, NOT_DELEGATED),
+    ({"GetBucketPolicy": failed("x", "NoSuchBucketPolicy", 404)}, NOT_DELEGATED),
+    ({"GetBucketPolicy": failed("GetBucketPolicy", "AccessDenied")}, POLICY_UNREAD),
+    (ANOTHERS, Unread("ListAccessPoints", "ForeignAccount")),
+    *(
+        ({action: failed(action, "AccessDenied")}, Unread(action, "AccessDenied"))
+        for action in ("ListBuckets", "GetCallerIdentity")
+    ),
 )
-async def test_no_call_is_made_where_nothing_delegates_or_the_account_may_be_another(
-    changes: Mapping[str, Any], found: object
-) -> None:
-    answers = delegated(**changes, Account={})
-    facts = await read(answers)
-    assert facts.access_points == found
-    assert len(answers.accounts) == (0 if isinstance(found, Unread) else 2)  # the account's block and its grants
+
+
+async def test_no_call_is_made_where_nothing_delegates_or_the_account_may_be_another() -> None:
+    for changes, found in NOT_ASKED:
+        answers = delegated(**changes, Account={})
+        assert (await read(answers)).access_points == found
+        # The account's block and its grants.
+        assert len(answers.accounts) == (0 if isinstance(found, Unread) else 2), found
 
 
 def one(**members: str) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import FakeTime, make_caller
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
-from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_faults import (
     BLACK_HOLE,
     EXPIRED_TOKEN,
@@ -30,7 +28,7 @@ from tests.support.servers.stub_faults import (
     Fault,
     Plan,
 )
-from tests.support.servers.world import ACCOUNT, OWNER, STRANGER, Odd, StubBucket
+from tests.support.servers.world import ACCOUNT, OWNER, Odd, StubBucket
 
 QUESTIONS: Final = {
     "acl": "GetBucketAcl",
@@ -43,16 +41,6 @@ QUESTIONS: Final = {
     "request_payer": "GetBucketRequestPayment",
 }
 """Fact to the call that gives it."""
-
-SAYING_NOTHING: Final = {
-    "GetBucketOwnershipControls": b"<OwnershipControls><Rule/></OwnershipControls>",
-    "GetPublicAccessBlock": b"<PublicAccessBlockConfiguration/>",
-    "GetBucketPolicyStatus": b"<PolicyStatus/>",
-    "GetBucketPolicy": b"\xff{}",
-    "GetBucketEncryption": b"<ServerSideEncryptionConfiguration><Rule/></ServerSideEncryptionConfiguration>",
-    "GetBucketRequestPayment": b"<RequestPaymentConfiguration/>",
-    "GetBucketAcl": b"<AccessControlPolicy><Owner/></AccessControlPolicy>",
-}
 
 
 def unread(code: str) -> dict[str, object]:
@@ -69,14 +57,6 @@ async def read(stub: StubServer, caller: Caller | None = None, **fields: Any) ->
     async with reader_of(stub, caller, **fields) as reader:
         facts: BucketFacts = await reader.read("us-east-1")
     return facts
-
-
-async def answered(stub: StubServer, hooked: Any) -> dict[str, object]:
-    """The facts of a server with these answers."""
-    with HookedServer(stub.world, hooked) as server:
-        async with reader_for(make_caller(FakeTime()), bucket=BUCKET, endpoint_url=server.url) as reader:
-            facts = await reader.read("us-east-1")
-    return {fact: getattr(facts, fact) for fact in QUESTIONS}
 
 
 def only(operation: str, fault: Fault) -> Plan:
@@ -152,17 +132,6 @@ class TestWhatCannotBeRead:
             facts = await read(stub)
             assert {fact: getattr(facts, fact) for fact in QUESTIONS} == unread("Malformed") | known
 
-    async def test_answers_that_say_nothing(self, stub: StubServer) -> None:
-        for status in (b"<html>", b"<Error><Code>InternalError</Code></Error>"):
-            bodies = {**SAYING_NOTHING, "GetBucketVersioning": status}
-
-            def hooked(call: Call, bodies: dict[str, bytes] = bodies) -> Reply | None:
-                return Reply(200, {}, bodies[call.operation]) if call.operation in bodies else None
-
-            code = "InternalError" if b"Internal" in status else "Malformed"
-            versioning = {"versioning": Unread("GetBucketVersioning", code)}
-            assert await answered(stub, hooked) == unread("Malformed") | versioning
-
     @pytest.mark.parametrize("fault", [EXPIRED_TOKEN, INVALID_ACCESS_KEY])
     async def test_refused_credentials_end_the_run_with_one_error(
         self, stub: StubServer, bucket: StubBucket, fault: Fault
@@ -185,30 +154,12 @@ class TestAccount:
         facts = await read(stub)
         assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "AccessDenied")
 
-    async def test_ones_own_account_says_nothing_of_anothers_bucket(
-        self, stub: StubServer, bucket: StubBucket, control: None
-    ) -> None:
-        bucket.owner = STRANGER
-        stub.world.public_access_block = PublicAccessBlock(True, True, True, True)
-        facts = await read(stub)
-        assert (facts.owner, facts.own_id) == (STRANGER, OWNER)
-        assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "ForeignAccount")
-        assert not facts.ignores_public_acls
-        assert stub.count("GetAccountPublicAccessBlock") == 0
-
 
 class TestRegion:
     async def region(self, stub: StubServer, **fields: Any) -> str | Unread | Skipped:
         async with reader_of(stub, **fields) as reader:
             found: str | Unread | Skipped = await reader.region(None)
         return found
-
-    async def test_one_call_names_it_even_if_it_is_refused(self, stub: StubServer, bucket: StubBucket) -> None:
-        bucket.region = "eu-west-3"
-        for bucket.wrong_region in ("never", "always", "signature"):
-            stub.forget()
-            assert await self.region(stub) == "eu-west-3"
-            assert [logged.operation for logged in stub.requests] == ["HeadBucket"]
 
     @pytest.mark.parametrize(("fault", "code"), [(RESET, "ConnectionError"), (BLACK_HOLE, "Timeout")])
     async def test_server_that_does_not_answer(

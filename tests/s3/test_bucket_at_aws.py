@@ -10,7 +10,6 @@ from auditor.errors import BucketError
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.object import Skipped, Unread
 from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read, reader
-from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 
 REGION = "x-amz-bucket-region"
 ELSEWHERE = "https://s3.example"
@@ -122,14 +121,6 @@ async def test_block_of_the_account(changes: Any, expected_owner: str | None, bl
 async def test_owner(changes: Any, owner: object, own_id: object) -> None:
     facts = await read(Answers(**changes))
     assert (facts.bucket, facts.region, facts.owner, facts.own_id) == ("b", "us-east-1", owner, own_id)
-
-
-async def test_sts_that_nobody_can_connect_to_is_given_up_soon_though_s3_answers() -> None:
-    caller = make_caller(FakeTime(), dice=LongestPause())
-    answers = Answers(GetCallerIdentity=failed("GetCallerIdentity", "ConnectionError", 0))
-    facts = await reader(answers, caller).read("us-east-1")
-    assert facts.account == Unread("GetCallerIdentity", "ConnectionError")
-    assert caller.counts["retried"] == 5
 
 
 async def test_refused_sts_is_named_where_the_listing_of_buckets_is_refused_too() -> None:

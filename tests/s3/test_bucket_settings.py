@@ -100,13 +100,3 @@ def test_reply_does_not_say_the_value(fact: str, reply: dict[str, Any], message:
         200,
         message,
     )
-
-
-def test_codes_that_mean_not_configured() -> None:
-    assert {(fact, code): value for fact, setting in PARSERS.items() for code, value in setting.absent.items()} == {
-        ("ownership", "OwnershipControlsNotFoundError"): "ObjectWriter",
-        ("public_access_block", "NoSuchPublicAccessBlockConfiguration"): PublicAccessBlock(),
-        ("policy_is_public", "NoSuchBucketPolicy"): False,
-        ("policy", "NoSuchBucketPolicy"): "",
-        ("encryption", "ServerSideEncryptionConfigurationNotFoundError"): Encryption(),
-    }

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.main import main
 from auditor.errors import UsageError
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET
@@ -49,14 +48,3 @@ async def test_too_few_for_one_object_are_refused_by_name_and_leave_no_run(stub:
         slices += 1
     assert slices > 1
     assert [line["key"] for line in result.objects] == KEYS
-
-
-def test_the_command_says_so_and_does_not_say_resume(
-    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(tmp_path), "--max-calls", "3"]
-    assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "--max-calls 3 is too few to audit anything" in told.err
-    assert "--resume" not in told.err

@@ -99,16 +99,6 @@ async def test_no_attempt_begins_after_the_time_limit() -> None:
 REFUSED = CallFailed("HeadBucket", "ConnectionError")
 
 
-async def test_refused_connection_to_an_unknown_server_is_given_up_soon() -> None:
-    time = FakeTime()
-    caller = make_caller(time, dice=LongestPause())
-    for _ in range(2):
-        time.slept.clear()
-        with pytest.raises(CallFailed):
-            await caller.call("bucket", "HeadBucket", always(REFUSED))
-        assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
-
-
 async def test_address_where_nothing_ever_comes_is_given_up_after_one_attempt() -> None:
     settings = Connection(bucket="b")
     for seconds, failure in (

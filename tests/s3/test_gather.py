@@ -118,20 +118,6 @@ class TestBounds:
 
 
 class TestInterruptions:
-    async def test_error_that_dooms_the_run_is_raised_as_itself(self) -> None:
-        async def doom(action: str, key: str) -> None:
-            await lingers(action, key)
-            if key == "k00050":
-                raise CallFailed("GetObjectAcl", "ExpiredToken", 400)
-
-        before = asyncio.all_tasks()
-        run = Run(objects(200), hook=doom)
-        with pytest.raises(CredentialsError, match="expired"):
-            await run()
-        assert asyncio.all_tasks() == before
-        assert run.keys == keys(200)[: len(run.keys)]
-        assert len(run.keys) <= 50
-
     async def test_stop_in_the_middle_of_a_page_finishes_what_is_in_flight(self) -> None:
         run = Run(objects(300), page_size=100, hook=lingers)
 
@@ -155,7 +141,7 @@ def versions_of(count: int, each: int) -> list[Entry]:
 
 
 class TestVersions:
-    async def test_nor_does_a_stop_while_waiting_for_the_page_with_the_rest(self) -> None:
+    async def test_stop_while_waiting_for_the_page_with_the_rest_of_a_key_parts_no_versions(self) -> None:
         begun = asyncio.Event()
 
         async def stop(action: str, key: str) -> None:
@@ -170,7 +156,7 @@ class TestVersions:
         assert await run() is False
         assert [item.ref.version_id for item in run.evidence] == ["v0", "v1", "v2"]
 
-    async def test_nor_does_the_end_of_the_budget(self) -> None:
+    async def test_end_of_the_budget_parts_no_versions(self) -> None:
         for max_calls in range(8, 40, 3):
             run = Run(versions_of(40, 3), page_size=2, versions=True, max_calls=max_calls)
             assert await run() is False
@@ -338,10 +324,14 @@ class TestReader:
         await reader.read(ref("after"))
         assert engine.count("list") == 2
 
-    async def test_expired_credentials_end_a_run_that_only_asks_head(self) -> None:
-        reader, _, _ = make_reader(refuse(head=("400", 400), list=("ExpiredToken", 400)), HEAD_ONLY)
-        with pytest.raises(CredentialsError, match="expired"):
-            await reader.read(ref("k"))
+    async def test_expired_credentials_and_a_bucket_that_is_gone_end_a_run_that_only_asks_head(self) -> None:
+        for head, listing, error, words in (
+            (BAD, ("ExpiredToken", 400), CredentialsError, "expired"),
+            (("404", 404), ("NoSuchBucket", 404), BucketError, "no bucket"),
+        ):
+            reader, _, _ = make_reader(refuse(head=head, list=listing), HEAD_ONLY)
+            with pytest.raises(error, match=words):
+                await reader.read(ref("k"))
 
     @pytest.mark.parametrize("ask", [BOTH, HEAD_ONLY], ids=["both", "head-only"])
     async def test_400_of_credentials_that_were_renewed_is_not_called_sse_c(self, ask: Ask) -> None:
@@ -357,11 +347,6 @@ class TestReader:
         evidence, engine = await read_one(hook, ask=ask)
         assert evidence.head == HEAD
         assert engine.count("head") == 2
-
-    async def test_bucket_that_is_gone_ends_a_run_that_only_asks_head(self) -> None:
-        reader, _, _ = make_reader(refuse(head=("404", 404), list=("NoSuchBucket", 404)), HEAD_ONLY)
-        with pytest.raises(BucketError, match="no bucket"):
-            await reader.read(ref("k"))
 
     async def test_proof_that_failed_is_asked_for_again_by_the_next_refusal(self) -> None:
         reader, engine, _ = make_reader(refuse(head=("400", 400), list=("AccessDenied", 403)), HEAD_ONLY)

@@ -15,7 +15,7 @@ from tests.conformance.engines import CHECKS, EngineCheck
 from tests.conformance.engines.world import StoredVersion
 from tests.conformance.memory import OWNER as MEMORY_OWNER
 from tests.conformance.memory import MemoryEngine
-from tests.s3.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything
+from tests.s3.engines.common import CALLS, EVERYTHING, list_all, put_everything
 from tests.s3.engines.conftest import Opening
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import OWNER, StubBucket
@@ -126,7 +126,3 @@ class TestWhatEveryCallCarries:
         assert [call.operation for call in stub.calls] == list(CALLS)
         assert {call.headers["x-amz-expected-bucket-owner"] for call in stub.calls} == {bucket.account}
         assert {call.headers["x-amz-request-payer"] for call in stub.calls} == {"requester"}
-
-    async def test_another_owner_than_expected_is_refused(self, opening: Opening, bucket: StubBucket) -> None:
-        async with opening(expected_owner="999999999999") as engine:
-            assert (await failure_of(engine, CALLS["ListObjectsV2"])).status == 403

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import fields, replace
 
 from auditor.errors import CallFailed
-from auditor.model.object import Acl, Grant, Head
+from auditor.model.object import Head
 from auditor.s3.engines import parse_headers as headers
 
 LEAST = {b"etag": b'"e"', b"content-length": b"3"}
@@ -83,10 +83,3 @@ def test_latin_1_anywhere_is_read() -> None:
     found = headers.head({**LEAST, b"x-amz-meta-na\xefve": b"caf\xe9", b"cache-control": b"caf\xc3\xa9"})
     assert (found.metadata, found.cache_control) == ({"na\u00efve": "caf\u00e9"}, "caf\u00e9")
     assert headers.texts({b"a": b"caf\xe9", b"b": b"caf\xc3\xa9"}) == {"a": "caf\u00e9", "b": "caf\u00e9"}
-
-
-def test_equal_acls_are_one_in_a_table() -> None:
-    one, other = (Acl("o", (Grant("g", "READ"),)) for _ in range(2))
-    assert {one: 1}[other] == 1
-    assert {one: 1}.get(replace(one, owner="p")) is None
-    assert hash(replace(one, owner="p")) == hash(Acl("p", one.grants))

@@ -13,6 +13,10 @@ DEFAULT = (
     "<ApplyServerSideEncryptionByDefault><SSEAlgorithm>aws:kms</SSEAlgorithm></ApplyServerSideEncryptionByDefault>"
 )
 ENCRYPTED = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}, "BucketKeyEnabled": True}
+BLOCKING = {
+    "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"},
+    "BlockedEncryptionTypes": {"EncryptionType": ["NONE"]},
+}
 CALLER = "<GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult>"
 
 
@@ -41,16 +45,7 @@ CALLER = "<GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult
         (
             "GetBucketEncryption",
             f"<Rule>{DEFAULT}<BlockedEncryptionTypes><EncryptionType>NONE</EncryptionType><New/></BlockedEncryptionTypes></Rule>",
-            {
-                "ServerSideEncryptionConfiguration": {
-                    "Rules": [
-                        {
-                            "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"},
-                            "BlockedEncryptionTypes": {"EncryptionType": ["NONE"]},
-                        }
-                    ]
-                }
-            },
+            {"ServerSideEncryptionConfiguration": {"Rules": [BLOCKING]}},
         ),
         (
             "ListBuckets",

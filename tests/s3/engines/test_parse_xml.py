@@ -62,6 +62,7 @@ def page_of(body: str, versions: bool = False) -> Page:
 def test_page_with_everything() -> None:
     entry = (
         f"<Contents>{ENTRY}<StorageClass>GLACIER</StorageClass><Owner><ID>o</ID><DisplayName/></Owner>"
+        "<ChecksumAlgorithm>SHA256</ChecksumAlgorithm><ChecksumAlgorithm>CRC32</ChecksumAlgorithm>"
         "<RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
         "<RestoreExpiryDate>2027-01-02T00:00:00Z</RestoreExpiryDate></RestoreStatus></Contents>"
     )
@@ -70,6 +71,7 @@ def test_page_with_everything() -> None:
     page = page_of(f"{MORE}<EncodingType>url</EncodingType>{entry}{restoring}{prefixes}")
     assert [(ref.key, ref.restored) for ref in page.refs] == [("k", True), ("l", False)]
     assert (page.refs[0].owner, page.refs[0].storage_class) == ("o", "GLACIER")
+    assert page.refs[0].checksum_algorithms == ("SHA256", "CRC32")
     assert page.refs[0].last_modified == "2026-01-02T03:04:05Z"
     assert page.next == Position(token="t")
     assert page_of(" <IsTruncated> False </IsTruncated>").next is None
@@ -159,10 +161,3 @@ def test_body_larger_than_any_acl_or_error_is_not_parsed() -> None:
         documents.acl("GetObjectAcl", acl)
     assert caught.value.code == "Malformed"
     assert documents.error_of(b"<Error><Code>NoSuchKey</Code>%s</Error>" % gap) == ("", "")
-
-
-def test_several_algorithms_of_one_object_are_no_repetition() -> None:
-    algorithms = "<ChecksumAlgorithm>SHA256</ChecksumAlgorithm><ChecksumAlgorithm>CRC32</ChecksumAlgorithm>"
-    body = f"<ListBucketResult>{END}<Contents>{ENTRY}{algorithms}</Contents></ListBucketResult>"
-    (ref,) = documents.page(ListQuery(), body.encode()).refs
-    assert ref.checksum_algorithms == ("SHA256", "CRC32")

@@ -256,15 +256,6 @@ async def test_answer_is_broken(opening: Opening, name: str) -> None:
     assert found == dict.fromkeys(cases, BrokenAnswerError)
 
 
-async def test_broken_answer_says_why(thin: Opening) -> None:
-    said = {"101": "status 101", "one-header-again-and-again": "too many headers", "tls": "not HTTP"}
-    script = by_name({name: ((BROKEN | BROKEN_FOR_OURS)[name],) for name in said})
-    async with serving(script) as server, thin(server) as transport:
-        for name, why in said.items():
-            with pytest.raises(BrokenAnswerError, match=why):
-                await transport.send(get(f"/{name}"))
-
-
 @pytest.mark.parametrize(("kind", "limit"), [("thin", 4 * LARGEST_HEAD), ("aiohttp", LARGEST_BODY)])
 async def test_limits_of_size(kind: str, limit: int) -> None:
     """A body as large as may be comes in one piece with its head, which makes its head no larger."""

@@ -19,7 +19,7 @@ from auditor.s3.http.base import (
 from auditor.s3.http.streaming import DRAINED, HEAD_SIZE
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import STREAMS, get, opener, pieces
-from tests.s3.http.raw_server import Peer, RawServer, Script, answering, by_name, serving
+from tests.s3.http.raw_server import OK, Peer, RawServer, Script, answering, by_name, serving
 
 BODY = random.Random(5).randbytes(300_000)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY)
@@ -203,6 +203,15 @@ async def test_connection_is_kept_where_only_a_little_is_left_unread(kind: str, 
                 accepted += not kept
 
 
+async def test_bytes_behind_a_body_left_unread_end_its_connection() -> None:
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+    async with serving(answering(raw, b"whole " + b"one" + OK)) as server, opened(server) as transport:
+        for number in (1, 2, 3):
+            async with transport.stream(get()) as stream:
+                assert await stream.readinto(memoryview(bytearray(1))) == 1
+            assert server.accepted == number
+
+
 async def test_reader_that_fails_leaves_no_connection_behind(kind: str) -> None:
     async with serving(answering(HEAD + BODY[:99])) as server, opened(server, kind) as transport:
         with pytest.raises(ZeroDivisionError):
@@ -230,7 +239,6 @@ async def test_dripping_body_ends_with_a_timeout(kind: str, secured: Tls | None)
 
 
 async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
-    """Neither the next byte's nor the least rate's."""
     fields: dict[str, Any] = {"read_timeout": 0.1, "least_rate": 100_000, "slow_seconds": 0.1}
     async with serving(answering(HEAD + BODY)) as server, opened(server, kind, **fields) as transport:
         async with transport.stream(get()) as stream:
