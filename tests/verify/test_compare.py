@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
@@ -118,9 +117,8 @@ def test_listed_object_has_an_outcome_or_is_to_be_read() -> None:
     assert not failures, failures
 
 
-@pytest.mark.parametrize(
-    ("listed", "recorded", "chosen"),
-    [
+def test_versions_that_an_object_is_compared_with() -> None:
+    table: list[tuple[str | None, list[Version], list[str]]] = [
         ("v1", [version("v1", "other"), version("null")], ["v1"]),
         ("v1", [version("v2"), version("null")], ["null"]),
         ("v1", [version("v2")], []),
@@ -128,13 +126,10 @@ def test_listed_object_has_an_outcome_or_is_to_be_read() -> None:
         (None, [version("v1"), version("v2"), version("v3", "other")], ["v1", "v2"]),
         ("null", [version("null", "other"), version("v1")], ["v1"]),
         ("v1", [replace(version("v1"), digests={}), version("null")], ["null"]),
-    ],
-)
-def test_versions_that_an_object_is_compared_with(
-    listed: str | None, recorded: list[Version], chosen: list[str]
-) -> None:
-    found = Comparison.versions(replace(REF, version_id=listed), subject(*recorded))
-    assert [one.version_id for one in found] == chosen
+    ]
+    for listed, recorded, chosen in table:
+        found = Comparison.versions(replace(REF, version_id=listed), subject(*recorded))
+        assert [one.version_id for one in found] == chosen, (listed, recorded)
 
 
 def test_listing_belies_a_deletion_after_the_slack_and_a_retirement_at_once() -> None:
@@ -194,23 +189,17 @@ def test_object_that_only_the_ledger_has() -> None:
     assert not failures, failures
 
 
-@pytest.mark.parametrize(
-    ("digest", "names", "algorithm", "expected"),
-    [
-        ("bb" * 32, ["sha256"], "sha256", MATCH),
-        ("cc" * 32, ["sha256"], "sha256", VerifyOutcome.LEDGER_FAULT),
-        ("bb" * 32, ["sha256", "md5"], "sha256", VerifyOutcome.LEDGER_FAULT),
-        ("bb" * 32, ["sha256"], "md5", VerifyOutcome.MISMATCH),
-        (SHA, ["sha256"], "sha256", VerifyOutcome.MISMATCH),
-        ("cc" * 32, ["sha256"], "size", VerifyOutcome.LEDGER_FAULT),
-    ],
-    ids=["history is right", "neither", "another digest left", "other algorithm", "history agrees", "size"],
-)
-def test_mismatch_is_the_ledgers_fault_when_its_history_has_another_digest(
-    digest: str, names: list[str], algorithm: str, expected: VerifyOutcome
-) -> None:
-    found = verified(REF, VerifyOutcome.MISMATCH, algorithm=algorithm, found="bb" * 32)
-    row = replace(VERSION, digests=dict.fromkeys(names, KNOWN))
-    detail = {"algorithm": "sha256", "digest": digest}
-    line = Event(key="key", at=OLD, what="recorded", version_id="null", etag="e", size=5, detail=detail)
-    assert cross_checked(found, [row], [line]).outcome is expected
+def test_mismatch_is_the_ledgers_fault_when_its_history_has_another_digest() -> None:
+    for name, digest, names, algorithm, expected in (
+        ("history is right", "bb" * 32, ["sha256"], "sha256", MATCH),
+        ("neither", "cc" * 32, ["sha256"], "sha256", VerifyOutcome.LEDGER_FAULT),
+        ("another digest left", "bb" * 32, ["sha256", "md5"], "sha256", VerifyOutcome.LEDGER_FAULT),
+        ("other algorithm", "bb" * 32, ["sha256"], "md5", VerifyOutcome.MISMATCH),
+        ("history agrees", SHA, ["sha256"], "sha256", VerifyOutcome.MISMATCH),
+        ("size", "cc" * 32, ["sha256"], "size", VerifyOutcome.LEDGER_FAULT),
+    ):
+        found = verified(REF, VerifyOutcome.MISMATCH, algorithm=algorithm, found="bb" * 32)
+        row = replace(VERSION, digests=dict.fromkeys(names, KNOWN))
+        detail = {"algorithm": "sha256", "digest": digest}
+        line = Event(key="key", at=OLD, what="recorded", version_id="null", etag="e", size=5, detail=detail)
+        assert cross_checked(found, [row], [line]).outcome is expected, name

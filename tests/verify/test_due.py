@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -32,35 +31,22 @@ def spread(counts: Counter[int], nights: int) -> float:
     return max(abs(counts[night] - mean) / mean for night in range(nights))
 
 
-def nightly() -> Iterator[datetime]:
-    return (START + night * DAYS for night in range(NIGHTS))
+def starts() -> dict[str, list[datetime]]:
+    """The starts of the runs of several schedulers."""
+    missed, late = random.Random(14), random.Random(15)
+    nightly = [START + night * DAYS for night in range(NIGHTS)]
+    berlin = datetime(2026, 3, 1, 1, 0, tzinfo=ZoneInfo("Europe/Berlin"))  # on both sides of UTC's midnight in turn
+    return {
+        "nightly": nightly,
+        "weekly": nightly[::7],  # without --every 7d
+        "a tenth missed": [start for night, start in enumerate(nightly) if night % 10],  # the same turns each time
+        "missed by chance": [start for start in nightly if missed.random() >= 0.1],  # two in a row now and then
+        "summer time": [(berlin + night * DAYS).astimezone(UTC) for night in range(NIGHTS)],
+        "up to six hours late": [start + timedelta(hours=6 * late.random()) for start in nightly],
+    }
 
 
-def weekly() -> Iterator[datetime]:
-    return (START + night * DAYS for night in range(0, NIGHTS, 7))
-
-
-def tenth_missed() -> Iterator[datetime]:
-    """The same turns of a period of ten or twenty nights are missed each time."""
-    return (START + night * DAYS for night in range(NIGHTS) if night % 10)
-
-
-def missed() -> Iterator[datetime]:
-    """One night in ten is missed, by chance: two in a row now and then."""
-    chance = random.Random(14)
-    return (moment for moment in nightly() if chance.random() >= 0.1)
-
-
-def summer_time() -> Iterator[datetime]:
-    """At one o'clock in Berlin, which is on both sides of UTC's midnight in turn."""
-    local = datetime(2026, 3, 1, 1, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    return ((local + night * DAYS).astimezone(UTC) for night in range(NIGHTS))
-
-
-def late_starts() -> Iterator[datetime]:
-    """The scheduler begins up to six hours late."""
-    chance = random.Random(15)
-    return (moment + timedelta(hours=6 * chance.random()) for moment in nightly())
+STARTS = starts()
 
 
 @dataclass
@@ -110,12 +96,9 @@ def longest_gap(runs: list[datetime]) -> timedelta:
     return max(later - earlier for earlier, later in pairwise(runs))
 
 
-@pytest.mark.parametrize("nights", [nightly, weekly, tenth_missed, missed, summer_time, late_starts])
-def test_share_reads_every_object_within_its_period_and_the_longest_gap_between_runs(
-    nights: Callable[[], Iterator[datetime]],
-) -> None:
-    """The weekly runs lack --every 7d."""
-    runs = list(nights())
+@pytest.mark.parametrize("nights", STARTS)
+def test_share_reads_every_object_within_its_period_and_the_longest_gap_between_runs(nights: str) -> None:
+    runs = STARTS[nights]
     for hours in (0.0, 20.0):
         found = simulate(due_of(None, 7.5, DAY), runs, hours=hours)
         irregular = longest_gap(runs) + timedelta(hours=hours)
@@ -124,11 +107,9 @@ def test_share_reads_every_object_within_its_period_and_the_longest_gap_between_
 
 
 @pytest.mark.parametrize("limit", [10, 2, 40])
-@pytest.mark.parametrize("nights", [nightly, weekly, tenth_missed, missed, summer_time, late_starts])
-def test_no_object_grows_older_than_the_limit_or_the_schedule_says_by_how_much(
-    nights: Callable[[], Iterator[datetime]], limit: int
-) -> None:
-    runs = list(nights())
+@pytest.mark.parametrize("nights", STARTS)
+def test_no_object_grows_older_than_the_limit_or_the_schedule_says_by_how_much(nights: str, limit: int) -> None:
+    runs = STARTS[nights]
     schedule = due_of(limit * DAY, None, DAY)
     for hours in (0.0, 20.0):
         found = simulate(schedule, runs, hours=hours)
@@ -136,7 +117,7 @@ def test_no_object_grows_older_than_the_limit_or_the_schedule_says_by_how_much(
         assert found.late == pytest.approx(max(0.0, excess))
         spare = limit * DAY - schedule.runs * DAY
         assert found.late <= max(0.0, longest_gap(runs).total_seconds() + hours * 3600 - spare)
-        if limit > 2 and nights is not weekly and (limit > 10 or nights is not missed):
+        if limit > 2 and nights != "weekly" and (limit > 10 or nights != "missed by chance"):
             assert found.late == 0
 
 

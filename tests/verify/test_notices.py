@@ -14,6 +14,7 @@ from auditor.verify.history import acknowledgements
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.world import StubBucket, StubObject
 from tests.support.verification import LONG_AGO, Bench, expectation, now
+from tests.verify.test_run import flip
 
 
 async def told(bench: Bench, event: str, version_id: str | None, sequencer: str, at: str = LONG_AGO) -> None:
@@ -106,10 +107,6 @@ async def test_key_with_a_notification_alone_is_in_flight_for_the_grace_period(b
     assert (found.lines, found.code) == (["- ahead", "- old", "> young"], 3)
 
 
-def flip(item: StubObject) -> None:
-    item.body = bytes([item.read()[0] ^ 1]) + item.read()[1:]
-
-
 async def retire(bench: Bench, version_id: str | None = None) -> None:
     at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = {"by": "Ada", "reason": "moved to the archive"}
@@ -159,7 +156,7 @@ async def test_expected_digest_that_was_retired_is_compared_no_more(bench: Bench
 async def test_acknowledged_mismatch_is_counted_until_it_is_another_one(bench: Bench) -> None:
     item = bench.put("key")
     await bench.recorded(item)
-    flip(item)
+    flip(item, 0)
     assert (await bench.verify()).code == 3
     assert await acknowledge(bench) == 1
     for _ in range(2):
@@ -168,7 +165,7 @@ async def test_acknowledged_mismatch_is_counted_until_it_is_another_one(bench: B
     detail = found.detail("key")
     assert (detail["finding"], detail["by"], detail["reason"]) == ("mismatch", "Ada", "restored from the copy")
     assert await acknowledge(bench) == 0
-    flip(item)
+    flip(item, 0)
     assert (await bench.verify()).outcomes == {"match": 1}
     item.body = b"else"
     found = await bench.verify()

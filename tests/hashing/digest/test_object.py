@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -65,22 +64,16 @@ async def test_get_names_the_listed_version() -> None:
         assert engine.asked == [("key", *asked)]
 
 
-async def test_another_etag_in_the_answer_is_superseded_unread() -> None:
-    engine = holding(etag="newer")
-    assert await hash_object(engine, TASK, ["md5"]) == Superseded(TASK, "Overwritten")
-    assert engine.body.largest == 0
-
-
-async def test_another_size_than_the_task_says_is_not_hashed() -> None:
-    task = HashTask("key", None, "etag", 7)
-    assert await hash_object(holding(), task, ["md5"]) == Failed(task, "SizeDiffers", retryable=False)
-    shorter = OneObject(MemoryBody(DATA, len(DATA) - 1))
-    assert await hash_object(shorter, TASK, ["md5"]) == Failed(TASK, "SizeDiffers", retryable=False)
-
-
-async def test_body_that_goes_on_after_its_length_is_failed() -> None:
-    engine = OneObject(MemoryBody(DATA + b"x", len(DATA)))
-    assert await hash_object(engine, TASK, ["md5"]) == Failed(TASK, "ByteCount", retryable=False)
+async def test_answer_that_is_not_of_the_listed_object_is_not_hashed() -> None:
+    seven = HashTask("key", None, "etag", 7)
+    for engine, task, expected in (
+        (holding(etag="newer"), TASK, Superseded(TASK, "Overwritten")),
+        (holding(), seven, Failed(seven, "SizeDiffers", retryable=False)),
+        (OneObject(MemoryBody(DATA, len(DATA) - 1)), TASK, Failed(TASK, "SizeDiffers", retryable=False)),
+    ):
+        assert (await hash_object(engine, task, ["md5"]), engine.body.largest) == (expected, 0)
+    goes_on = OneObject(MemoryBody(DATA + b"x", len(DATA)))
+    assert await hash_object(goes_on, TASK, ["md5"]) == Failed(TASK, "ByteCount", retryable=False)
 
 
 @pytest.mark.parametrize(
@@ -145,27 +138,6 @@ async def test_pauses_between_attempts_double_up_to_fifteen_seconds(monkeypatch:
     assert pauses == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0]
 
 
-@dataclass(slots=True)
-class Gauge:
-    """Replaces hashing; keeps the maxima of objects and bytes in flight."""
-
-    now: int = 0
-    most: int = 0
-    bytes_now: int = 0
-    most_bytes: int = 0
-    done: int = 0
-
-    async def hash_one(self, task: HashTask) -> None:
-        self.now += 1
-        self.bytes_now += task.size
-        self.most, self.most_bytes = max(self.most, self.now), max(self.most_bytes, self.bytes_now)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        self.now -= 1
-        self.bytes_now -= task.size
-        self.done += 1
-
-
 async def test_permits_bound_the_objects_and_bytes_in_flight() -> None:
     """An object that is larger than all permits passes alone; a large one weighs `most` bytes at most."""
     for objects, size, count, permits, most, expected in (
@@ -174,21 +146,24 @@ async def test_permits_bound_the_objects_and_bytes_in_flight() -> None:
         (5, 100, 100, 35, 1000, (1, 100)),
         (6, 1000, 100, 120, 40, (3, 3000)),
     ):
-        gauge, ahead, made = Gauge(), list[int](), list[int]()
+        budget, running, made, done = InFlightBudget(count, permits), list[int](), list[int](), list[int]()
+        peaks: list[tuple[int, int, int]] = []
 
-        async def hash_one(task: HashTask, gauge: Gauge = gauge, ahead: Any = ahead, made: Any = made) -> None:
-            await gauge.hash_one(task)
-            ahead.append(len(made) - gauge.done)
+        async def hash_one(task: HashTask, running: Any = running, made: Any = made, done: Any = done) -> None:
+            running.append(task.size)
+            peaks.append((len(running), sum(running), len(made) - len(done)))  # noqa: B023
+            for _ in range(3):
+                await asyncio.sleep(0)
+            done.append(running.pop())
 
         def tasks(size: int = size, objects: int = objects, made: Any = made) -> Iterator[HashTask]:
             for number in range(objects):
                 made.append(number)
                 yield HashTask(f"key-{number}", None, "etag", size)
 
-        budget = InFlightBudget(count, permits)
         await budget.for_each(tasks(), hash_one, most=most)
-        assert (gauge.done, gauge.most, gauge.most_bytes) == (objects, *expected)
-        assert max(ahead) <= gauge.most + 1, "no task is made before there is a permit for it"
+        assert (len(done), max(one[0] for one in peaks), max(one[1] for one in peaks)) == (objects, *expected)
+        assert max(one[2] for one in peaks) <= expected[0] + 1, "no task is made before there is a permit for it"
         assert budget.statistics().objects == 0
 
 

@@ -60,12 +60,6 @@ def test_key_is_unquoted_once_in_s3s_own_form_and_not_at_all_in_event_bridges() 
             assert only_task(body) == only_task(through_sns(body)) == expected
 
 
-def test_version_is_taken_where_there_is_one() -> None:
-    assert only_task(plain(record(versionId="v1"))).version_id == "v1"
-    assert only_task(event_bridge(**{"version-id": "v1"})).version_id == "v1"
-    assert only_task(event_bridge(**{"version-id": ""})).version_id is None
-
-
 def test_records_of_several_buckets_are_one_message_a_bucket() -> None:
     body = plain(record("a", "one"), record("b", "two"), record("c", "one"))
     messages = decode_notification(body, ("md5", "sha1")).messages
