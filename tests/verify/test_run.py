@@ -308,17 +308,6 @@ class TestWhatIsDue:
         assert late["objects"] == 2
         assert late["seconds"] // DAY == (3 if "max_age" in limit else 12)
 
-    async def test_objects_that_a_manifest_names_have_their_turns_from_the_import_on(self, bench: Bench) -> None:
-        bodies = {f"k{number:02}": b"%d" % number for number in range(50)}
-        for key, body in bodies.items():
-            bench.put(key, body)
-        await bench.expected(
-            *(replace(expectation(key, body), imported_at=days_ago(1)) for key, body in bodies.items())
-        )
-        found = (await bench.verify(percent=10.0)).outcomes
-        assert 0 < found["match"] < 20
-        assert found["match"] + found["not_due"] == 50
-
 
 class TestHoles:
     """Where nothing was compared, or anything due was not read, the run has a hole."""

@@ -49,25 +49,17 @@ async def test_who_waits_for_a_buffer_goes_on_when_half_of_them_are_free() -> No
     assert not faults
 
 
-async def test_memory_that_grows_serves_the_blocks_that_wait_and_a_larger_one_gets_it_alone() -> None:
+async def test_memory_is_granted_in_order_and_a_block_larger_than_all_gets_it_alone() -> None:
     room = BlockMemory()
     room.change(10, 10)
     first, second, large = room.ask(10), room.ask(10), room.ask(500)
     assert (first.done(), second.done()) == (True, False)
     room.change(20, 10)
     assert (second.done(), large.done()) == (True, False)
-    for _ in range(2):
-        room.give(room.take(), 10)
-    await asyncio.wait_for(large, 30)
-
-
-async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
-    room = BlockMemory()
-    room.change(100, 10)
-    first, second, third = room.ask(60), room.ask(60), room.ask(10)
-    assert [one.done() for one in (first, second, third)] == [True, False, False]
-    for _ in range(2):
-        room.give(room.take(), 10)
-        await asyncio.sleep(0)
+    later = room.ask(10)
+    room.give(room.take(), 10)
     await asyncio.sleep(0)
-    assert [one.done() for one in (first, second, third)] == [True, True, False]
+    assert (large.done(), later.done()) == (False, False), "a later block would fit"
+    room.give(room.take(), 10)
+    await asyncio.wait_for(large, 30)
+    assert not later.done()

@@ -97,9 +97,8 @@ def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
     assert made.memory >= streams * made.block, "every stream has its block"
 
 
-@pytest.mark.parametrize(
-    ("streams", "left", "block", "buffers", "memory"),
-    [
+def test_layouts_that_were_measured() -> None:
+    for streams, left, block, buffers, memory in (
         (2, LEAST, 4 * MIB, 4, 8 * MIB),
         (4, LEAST, 2 * MIB, 2, 8 * MIB),
         (3, 10**7, 3_325_952, 4, 10_002_432),
@@ -107,26 +106,18 @@ def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
         (3, 5 * 10**8, 9_289_728, 9, 27 * MIB),
         (5, 5 * 10**8 + 1, 7_168_000, 7, 37_744_640),
         (MOST_USED, 5 * 10**12, MIB, 1, 32 * MIB),
-    ],
-)
-def test_layouts_that_were_measured(streams: int, left: int, block: int, buffers: int, memory: int) -> None:
-    made = layout(streams, left)
-    assert (made.block, made.block // made.buffer, made.memory) == (block, buffers, memory)
+    ):
+        made = layout(streams, left)
+        assert (made.block, made.block // made.buffer, made.memory) == (block, buffers, memory)
 
 
-@pytest.mark.parametrize(
-    ("streams", "left", "expected"),
-    [
-        (None, LARGE - 1, 1),
-        (4, LEAST - 1, 1),
-        (4, LEAST, 4),
-        (1, 10**12, 1),
-        (64, 10**12, MOST_USED),
-    ],
-)
-def test_small_objects_and_single_streams_are_never_divided(streams: int | None, left: int, expected: int) -> None:
-    tuner = make_tuner(streams, left, 0.0)
-    assert (tuner.streams, tuner.note(100.0, 10**12, 0.0), tuner.note(200.0, 10**13, 0.0)) == (expected,) * 3
+def test_small_objects_and_single_streams_are_never_divided() -> None:
+    for streams, left, expected in (
+        *((None, LARGE - 1, 1), (4, LEAST - 1, 1), (4, LEAST, 4)),
+        *((1, 10**12, 1), (64, 10**12, MOST_USED)),
+    ):
+        tuner = make_tuner(streams, left, 0.0)
+        assert (tuner.streams, tuner.note(100.0, 10**12, 0.0), tuner.note(200.0, 10**13, 0.0)) == (expected,) * 3
 
 
 def test_a_function_has_its_share_of_a_core() -> None:

@@ -72,11 +72,3 @@ async def test_object_sent_again_is_given_up_when_its_newer_one_has_come(
     store.reads.clear()
     done = await processor.process(queue.put(again.body))
     assert (done.counts, store.reads) == (Counts(messages=1, superseded=1), [])
-
-
-async def test_several_events_of_one_key_in_one_message_read_it_once(
-    processor: Processor, queue: MemoryQueue, store: Store
-) -> None:
-    done = await processor.process(queue.put(plain(NEWEST, OLDEST, MIDDLE)))
-    assert done.counts == Counts(messages=1, hashed=1, superseded=2)
-    assert store.reads == ["key"]

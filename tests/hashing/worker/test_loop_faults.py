@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from auditor.aws.connection import Connection
-from auditor.errors import LedgerError
 from auditor.hashing.queue.message import HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker
@@ -25,7 +24,6 @@ from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from tests.support.fakes.hashing import MemoryQueue, no_pause
-from tests.support.fakes.ledger import Hooked
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import CUT, RESET, SLOW_DOWN, Fault, random_faults
 
@@ -63,7 +61,7 @@ class Bench:
         found = await self.ledger.known("audited", refs, ["sha256"])
         return {(ref.key, ref.etag): one["sha256"] for ref, one in zip(refs, found, strict=True) if one}
 
-    async def work(self, ledger: Ledger | None = None) -> Counts:
+    async def work(self) -> Counts:
         def engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
             return ENGINES["direct"](
                 Connection(bucket=bucket, region="us-east-1", endpoint_url=self.stub.url, concurrency=16)
@@ -71,12 +69,11 @@ class Bench:
 
         dead = self.queue.dead_letters
         async with EnginePool(engine) as engines:
-            used = ledger or self.ledger
 
             def clock() -> float:
                 return self.queue.time
 
-            processor = Processor(self.queue, dead, used, engines, SETTINGS, sleep=no_pause, clock=clock)
+            processor = Processor(self.queue, dead, self.ledger, engines, SETTINGS, sleep=no_pause, clock=clock)
             worker = Worker(processor, Pace(idle=20), clock=clock)
             self.queue.busy = lambda: worker.in_hand > 0
             return await worker.run()
@@ -141,29 +138,5 @@ async def test_object_that_is_changed_in_mid_read_is_never_recorded(bench: Bench
     counts = await bench.work()
     assert (counts.superseded, counts.hashed, asked) == (1, len(SIZES), 2)
     del bench.expected["changing", task.etag]
-    assert await bench.recorded() == bench.expected
-    settled(bench)
-
-
-async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench) -> None:
-    """Each refusal ends a worker: the next one finds all on the queue or in the ledger."""
-
-    def hook(name: str) -> None:
-        if bench.chance.random() < 0.4:
-            raise LedgerError("the ledger refuses us (ProvisionedThroughputExceededException)")
-
-    tasks = bench.objects()
-    for task in tasks:
-        bench.send(task)
-    ends = 0
-    throttled = Hooked(bench.ledger, hook)
-    while bench.queue.left:
-        try:
-            await bench.work(throttled)
-        except LedgerError:
-            ends += 1
-            assert ends < 1000
-        bench.queue.time += 900
-    assert ends > 0
     assert await bench.recorded() == bench.expected
     settled(bench)
