@@ -16,6 +16,7 @@ from tests.cli.conftest import Run
 from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
+from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.world import Odd
 
 SOON: Final = (datetime.now(UTC).date() + timedelta(30)).isoformat()
@@ -127,11 +128,15 @@ def test_credentials_are_renewed_in_a_long_run_until_the_role_is_taken_away(
     code, _, _ = run(*command)
     assert (code, len(server.sessions(B)) > 2) == (0, True)
 
-    def denied(operation: str, key: str, nth: int) -> None:
-        if operation == "GetObjectAcl":
-            server.denied.add(role_of(B))
+    before, session = len(server.keys), server._session
 
-    server.faults = [denied]
+    def taken_away(call: Call) -> Reply:
+        reply = session(call)
+        if len(server.keys) > before + 2:
+            server.denied.add(role_of(B))
+        return reply
+
+    server._session = taken_away  # type: ignore[method-assign]
     server.session = timedelta(seconds=5)
     code, _, err = run(*command)
     assert (code, "cannot be assumed (AccessDenied)" in err) == (4, True)
