@@ -33,15 +33,8 @@ FIELDS = [
 ]
 
 
-MATCH = Event(
-    key=KEY,
-    at="2026-05",
-    what="verified",
-    version_id="null",
-    etag="etag",
-    size=5,
-    detail={"algorithm": "sha256", "digest": SHA},
-)
+DETAIL = {"algorithm": "sha256", "digest": SHA}
+MATCH = Event(key=KEY, at="2026-05", what="verified", version_id="null", etag="etag", size=5, detail=DETAIL)
 
 
 @dataclass(frozen=True, slots=True)
