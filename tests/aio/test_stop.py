@@ -49,11 +49,3 @@ async def test_time_that_runs_out_within_the_call_is_its_own_error() -> None:
     async with cut_off_when(Stop()) as it:
         with pytest.raises(TimeoutError):
             await cut(it, impatient())
-
-
-async def test_no_watch_is_left_behind() -> None:
-    before = asyncio.all_tasks()
-    with pytest.raises(ValueError, match="within"):
-        async with cut_off_when(Stop()):
-            raise ValueError("within")
-    assert asyncio.all_tasks() == before

@@ -213,10 +213,3 @@ def test_refusals_by_chance_that_end_are_forgotten_and_a_limit_then_counts() -> 
     assert audit.rate.statistics().incurable < 0.02
     assert server.refused_share("audit") < 0.05
     assert server.counts["audit answered"] >= 0.8 * 500 * 30
-
-
-def test_a_server_that_refuses_nearly_all_is_left_in_peace() -> None:
-    time, server, audit = world(share=0.9)
-    time.run(30)
-    assert audit.rate.statistics().per_second < 100
-    assert server.counts.total() < 200 * 30
