@@ -54,12 +54,3 @@ async def test_a_clock_that_is_set_back_between_two_runs(stub: StubServer, tmp_p
     latest = last_run(LocalStore(tmp_path), Target(BUCKET))
     assert latest is not None
     assert latest.run_id == second.summary["run"]
-
-
-async def test_a_clock_that_jumps_while_a_run_works(stub: StubServer, tmp_path: Path) -> None:
-    for number in range(20):
-        stub.put(BUCKET, f"k{number:03}", b"x")
-    times = iter([NOW + DAY * number * (-1) ** number for number in range(10_000)])
-    result = await audit(stub, tmp_path, clock=lambda: next(times), part_lines=5)
-    assert result.coverage["audited"] == 20
-    assert check_run(result.folder).exit_code == 0

@@ -23,10 +23,3 @@ def test_what_if_refuses_a_wrong_argument(tmp_path: Path) -> None:
     for argument, value, problem in wrong:
         with pytest.raises(UsageError, match=re.escape(problem)):
             auditor.what_if(tmp_path, **{argument: value})
-
-
-def test_explain_takes_the_path_of_a_run_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "bucket=photos" / "run=20260102T030405Z-abcdef"
-
-    with pytest.raises(UsageError, match="there is no run at"):
-        auditor.explain("s3://photos/a", run=folder)

@@ -15,7 +15,6 @@ import pytest
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.json_codec import plain
 from auditor.model.target import Target
 from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
 from tests.support.audit_runs import Line, Result, audit, without
@@ -117,13 +116,6 @@ async def test_metadata_is_kept_by_name_only_unless_asked(stub: StubServer, buck
     values = await audit(stub, tmp_path, keep_metadata=True)
     assert names.line("k")["head"]["metadata"] == ["secret"]
     assert values.line("k")["head"]["metadata"] == {"secret": "hunter2"}
-
-
-async def test_prefix_and_key_range(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-    target = Target(BUCKET, "plain/", start_after="plain/0000050.txt", stop_at="plain/0000060.txt")
-    result = await audit(stub, tmp_path, target=target)
-    assert [line["key"] for line in result.objects] == [f"plain/{number:07d}.txt" for number in range(51, 61)]
-    assert result.summary["target"] == plain(target)
 
 
 async def test_every_version_has_an_outcome_and_markers_are_counted(

@@ -124,14 +124,11 @@ def test_a_rule_that_was_not_judged_keeps_its_findings(hub: HubWorld) -> None:
     send(exposed("s/a"), exposed("s/b", "K01"))
     rule = RuleUndecided("E01", "GetBucketEncryption", "AccessDenied")
     send(exposed("s/a", "E01"), run=SECOND)
-    assert "s3-auditor/rule/K01" in {one["GeneratorId"] for one in hub.findings.values() if _active(one)}
+    active = {one["GeneratorId"] for one in hub.findings.values() if one["RecordState"] == "ACTIVE"}
+    assert "s3-auditor/rule/K01" in active
     done = send(exposed("s/a"), run="20260104T030405Z-0a1b2c", rules_undecided=(rule,))
     assert done.kept == 2
     assert send(exposed("s/a"), run="20260105T030405Z-0a1b2c").archived == 2
-
-
-def _active(one: dict[str, Any]) -> bool:
-    return bool(one["RecordState"] == "ACTIVE")
 
 
 def test_an_older_run_does_not_undo_a_newer_one(hub: HubWorld) -> None:

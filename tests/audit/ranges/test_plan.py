@@ -46,18 +46,6 @@ def keys_in(plan: RangePlan, keys: list[str]) -> list[list[str]]:
     return [[key for key in keys if part.covers(key)] for part in parts]
 
 
-def test_the_last_run_gives_equal_ranges(tmp_path: Path) -> None:
-    for name in ("dates", "long shared prefix"):
-        keys = keys_of_set(name, 1500)
-        plan = plan_from_run(TARGET, written(LocalStore(tmp_path / name), keys, 210), 64)
-        assert plan is not None, name
-        found = keys_in(plan, keys)
-        assert [key for part in found for key in part] == keys, name
-        assert [len(part) for part in found] == [one.keys for one in plan.ranges], name
-        assert max(len(part) for part in found) <= 1.5 * len(keys) / 64, name
-        assert (plan.run, plan.exact, plan.keys, plan.calls) == (RUN, True, len(keys), 0), name
-
-
 def test_ranges_end_with_parts_that_end_near_and_these_are_not_read(tmp_path: Path) -> None:
     keys = keys_of_set("uuids", 4000)
     run = written(LocalStore(tmp_path), keys, 1010)
