@@ -12,9 +12,7 @@ import pytest
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from tests.support.servers.clients import BUCKET, client, listed, raw, refusal
-from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.stub_faults import (
     ACCESS_DENIED,
     BAD_GATEWAY,
@@ -142,16 +140,6 @@ def test_request_that_is_no_http_or_comes_too_early_is_refused(stub: StubServer)
     until(lambda: stub.in_flight == 0)
 
 
-def test_failure_of_a_test_s_own_answer_is_a_500_with_its_reason_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    def hook(call: Call) -> Reply | None:
-        raise LookupError("the hook's own failure")
-
-    with HookedServer(hook=hook) as server:
-        assert exchange(server.url, "/audited/k").startswith(b"HTTP/1.1 500 ")
-        until(lambda: server.in_flight == 0)
-    assert "the hook's own failure" in caplog.text
-
-
 def test_object_vanishes_between_listing_and_reading(stub: StubServer, s3: Any) -> None:
     stub.put(BUCKET, "gone")
     stub.put(BUCKET, "stays")
@@ -187,14 +175,6 @@ def test_random_faults_are_the_same_for_the_same_seed() -> None:
     assert random_faults(1.0, operations={"GetObject"})("HeadObject", "k", 1) is None
 
 
-def test_first_calls_fail_and_the_next_succeed(stub: StubServer, s3: Any) -> None:
-    stub.faults = [first_n(2, SLOW_DOWN, {"ListObjectsV2"})]
-    s3.head_bucket(Bucket=BUCKET)
-    for _ in range(2):
-        assert refusal(s3.list_objects_v2)[:2] == (503, "SlowDown")
-    assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
-
-
 def test_throttle_refuses_a_call_beyond_its_tokens() -> None:
     now = 0.0
     plan = throttle_above(10, burst=3, clock=lambda: now)
@@ -203,10 +183,3 @@ def test_throttle_refuses_a_call_beyond_its_tokens() -> None:
     assert [plan("HeadObject", "k", 1) for _ in range(3)] == [None, None, SLOW_DOWN]
     now = 60.0
     assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
-
-
-def test_latency_lets_the_other_faults_through(stub: StubServer, s3: Any) -> None:
-    stub.faults = [latency(0.001), on_keys(lambda key: key == "k", ACCESS_DENIED, {"HeadObject"})]
-    stub.put(BUCKET, "k")
-    assert refusal(s3.head_object, Key="k")[:2] == (403, "403")
-    assert s3.get_object_acl(Bucket=BUCKET, Key="k")["Grants"]
