@@ -10,11 +10,5 @@ from tests.conformance.engines.world import ODD_KEYS as ODD_KEYS
 MOTO_REFUSES: Final = frozenset({"newline", "both line ends"})
 """Names of the keys that moto 5.2 cannot hold: every call for a key with a newline is a 404."""
 
-MOTO_LISTS_NO_VERSIONS: Final = MOTO_REFUSES | {"carriage return", "control"}
-"""Names of the keys that moto's ListObjectVersions damages: it ignores encoding-type (and does not claim to know it).
-
-A carriage return comes back as a newline; one control character makes the listing of the whole bucket unreadable.
-"""
-
 MOTO_SERVES: Final[Mapping[str, str]] = {name: key for name, key in ODD_KEYS.items() if name not in MOTO_REFUSES}
 """The keys that moto lists (ListObjectsV2) and serves (HEAD, GET and GetObjectAcl) correctly."""

@@ -35,7 +35,6 @@ from tests.support.servers.stub_faults import (
     latency,
     on_keys,
     random_faults,
-    throttle_above,
 )
 
 ERRORS = [
@@ -173,13 +172,3 @@ def test_random_faults_are_the_same_for_the_same_seed() -> None:
     assert 500 < sum(fault is not None for fault in drawn) < 700
     assert set(drawn) - {None} == set(TRANSIENT)
     assert random_faults(1.0, operations={"GetObject"})("HeadObject", "k", 1) is None
-
-
-def test_throttle_refuses_a_call_beyond_its_tokens() -> None:
-    now = 0.0
-    plan = throttle_above(10, burst=3, clock=lambda: now)
-    assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
-    now = 0.2
-    assert [plan("HeadObject", "k", 1) for _ in range(3)] == [None, None, SLOW_DOWN]
-    now = 60.0
-    assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
