@@ -96,10 +96,13 @@ def test_failures_of_a_command_are_one_alert(run: Run, stub: StubServer) -> None
 def test_alert_that_is_not_delivered_hides_no_result(run: Run, stub: StubServer, acl: str, code: int) -> None:
     stub.put("audited", "a", b"x", acl=acl)
     absent = "arn:aws:sns:us-east-1:123456789012:not-there"
-    channel = ("--topic", absent) if code == 3 else ("--event-bus", "not-there", "--region", "us-east-1")
-    found, out, err = run("audit", "s3://audited", "--only", "O02", "--format", "json", *channel)
+    chat = made()
+    refused = ("--topic", absent) if code == 3 else ("--event-bus", "not-there", "--region", "us-east-1")
+    channels = (*refused, "--chat-topic", chat.topic)
+    found, out, err = run("audit", "s3://audited", "--only", "O02", "--format", "json", *channels)
     assert (found, json.loads(out)["complete"]) == (code, True)
     assert "auditor: an alert or event was not sent: " in err
+    assert len(chat.taken()) == (code == 3), "the other channel is used"
 
 
 def test_verification_sends_an_alert_where_bytes_differ(run: Run, stub: StubServer) -> None:

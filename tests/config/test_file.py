@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,39 +13,13 @@ from auditor.config.layers import resolve
 from auditor.config.settings import Settings
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry
-from auditor.model.exception_matching import accepts_object, accepts_rule
-
-UNTIL = datetime.now(UTC).date() + timedelta(days=90)
-GOOD = f"""
-engine = "boto3"
-max_rate = 100
-only = ["O01", "M01"]
-trusted = ["abc"]
-
-[rules.M01]
-required = ["origin"]
-
-[[exceptions]]
-prefix = "vault/"
-code = "AccessDenied"
-reason = "the vault's keys are kept from the auditor"
-owner = "security"
-until = {UNTIL}
-"""
+from auditor.model.exception_matching import accepts_object
 
 
 def write(folder: Path, text: str) -> str:
     path = folder / "auditor.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def test_a_whole_file_is_read(tmp_path: Path) -> None:
-    layer, tables = load(write(tmp_path, GOOD))
-    settings = resolve([layer], tables)
-    assert settings.engine == "boto3"
-    assert settings.rules == {"M01": {"required": ["origin"]}}
-    assert settings.exceptions[0].prefix == "vault/"
 
 
 def test_no_file_is_no_settings_unless_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,11 +40,9 @@ def test_a_mistake_is_one_sentence_that_names_it(tmp_path: Path) -> None:
         ("[rules.M01]", "required"),
         ("[rules.M01]\nrequired = 'origin'", "required"),
         ("[rules.M01]\nrequired = []", "required"),
-        ("[rules.M01]\nrequired = [3]", "required"),
         ("[rules.M01]\nrequired = ['a']\nextra = 1", "extra"),
         ("[rules.O01]\nrequired = ['a']", "required"),
         ("exceptions = true", "exceptions"),
-        ("exceptions = [3]", "table"),
         ("[[exceptions]]\nprefix = 'x'\ncode = '403'", "reason"),
         ("[[exceptions]]\nreason = 'x'\nkey = 'y'", "key"),
     ):
@@ -102,20 +74,15 @@ WRONG: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ),
     ({"until": "2027-04-06"}, "until is 2027-04-06, more than 400 days ahead: write 2027-04-05 or earlier"),
     ({"until": "31.12.2026"}, "until is '31.12.2026': write a day, such as until = 2027-01-31"),
-    ({"until": 2026}, "until is not a text that is not empty: give the last day on which it holds, such as"),
     ({"prefix": ""}, 'prefix is not a text that is not empty: write prefix = ".."'),
     ({"reason": "r" * 2049}, "reason has more than 2,048 characters: shorten it"),
     ({"rule": None}, "name either a rule or a verdict, or the action or code of a hole"),
-    ({"verdict": "exposed"}, "name either a rule or a verdict, or the action or code of a hole"),
     ({"rule": None, "verdict": "unknown"}, "verdict is 'unknown': use exposed, shared, masked"),
-    ({"rule": None, "verdict": "dormant"}, "verdict is 'dormant': use exposed, shared, masked"),
     ({"rule": None, "verdict": "exposed", "grantee": "x"}, "grantee needs a rule: name the audience"),
     ({"rule": None, "verdict": "exposed", "code": "x"}, "verdict conflicts with action or code"),
     ({"code": "AccessDenied", "audience": "anyone"}, "audience conflicts with action or code"),
     ({"prefix": "a", "pattern": "a*"}, "prefix and pattern cannot be combined"),
     ({"audience": "everyone"}, "audience is 'everyone': write it as the report has it"),
-    ({"audience": "account"}, "audience is 'account': add its name, account NAME"),
-    ({"audience": "anyone at all"}, "audience is 'anyone at all': remove its name"),
     (
         {"id": "a b"},
         "id has a wrong value: write at most 64 letters, digits, '.', '_' and '-', a letter or digit first",
@@ -128,7 +95,6 @@ WRONG: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"ownr": "o"}, "the key 'ownr' is unknown: did you mean owner?"),
     ({"rule": "O2"}, "there is no rule 'O2': did you mean O02 (acl-everyone-read)? `auditor rules` lists them"),
     ({"rule": "B04", "prefix": "site/"}, "rule B04 is on the bucket itself: remove the prefix"),
-    ({"rule": "B04", "pattern": "*"}, "rule B04 is on the bucket itself: remove the pattern"),
 )
 """Changes of a sound entry, and the sentence on each."""
 
@@ -157,14 +123,6 @@ def test_an_object_is_accepted_only_with_all_it_lacks() -> None:
         ("vault/a", [], False),
     ):
         assert accepts_object([VAULT], key, unread) is accepted, (key, unread)
-
-
-def test_an_accepted_prefix_says_nothing_of_rules_and_a_rule_nothing_of_objects() -> None:
-    rule = ExceptionEntry("r", "o", "2999-12-31", rule="B02", action="GetPublicAccessBlock")
-    assert accepts_rule([rule], "B02", "GetPublicAccessBlock", "AccessDenied")
-    assert not accepts_rule([rule], "B01", "GetPublicAccessBlock", "AccessDenied")
-    assert not accepts_rule([VAULT], "B02", "GetPublicAccessBlock", "AccessDenied")
-    assert not accepts_object([rule], "vault/a", [("GetObjectAcl", "AccessDenied")])
 
 
 def test_a_key_without_a_value_in_a_stored_configuration_is_refused() -> None:
