@@ -59,10 +59,3 @@ def test_a_night_that_keeps_facts_of_the_last_run(
     found = json.loads(out)
     assert (code, found["kept"]) == (0, {"acl": 6, "head": 6})
     assert (found["calls"]["acl"], found["calls"]["head"]) == (0, 0)
-
-
-def test_a_bucket_that_is_not_there(run: Run) -> None:
-    code, out, err = run("estimate", "s3://no-such-bucket", f"s3://{BUCKET}")
-    assert code == 4
-    assert "there is no bucket named" in err
-    assert "INCOMPLETE" in out.split("all targets")[1]

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.commands import COMMANDS as TABLE
 from auditor.cli.commands.rules import rule_ids
 from auditor.cli.help import CommandParser, make_parser
-from auditor.cli.main import main
 from tests.cli.conftest import Run
 
 MOST_EXAMPLES = 4
@@ -48,13 +46,6 @@ def test_the_parser_takes_each_example() -> None:
             make_parser().parse_args(words[1:end])
 
 
-def test_each_command_is_in_one_group_of_the_first_page() -> None:
-    page = make_parser().format_help()
-    names = [command.name for group in TABLE.values() for command in group]
-    assert sorted(names) == sorted({name.partition(" ")[0] for name in COMMANDS})
-    assert [title for title in TABLE if f"\n{title}:\n" not in page] == []
-
-
 def test_a_command_has_a_page_of_one_screen_that_ends_with_its_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for name, parser in COMMANDS.items():
@@ -77,18 +68,6 @@ def test_the_daily_flags_are_flags_and_the_other_page_has_all(run: Run) -> None:
         assert f"--help-all shows {hidden} more flags." in short, name
 
 
-def test_help_and_version_have_a_second_form(run: Run) -> None:
-    for arguments, same in (
-        ("help", "--help"),
-        ("help audit", "audit --help"),
-        ("help digests export", "digests export --help"),
-        ("-V", "--version"),
-    ):
-        code, page, _ = run(*arguments.split())
-        assert (code, page) == run(*same.split())[:2]
-        assert (code, page != "") == (0, True)
-
-
 def ask(line: str) -> list[str]:
     """Ask bash for the completions of a line."""
     here = {"PATH": f"{BESIDE}{os.pathsep}{os.environ['PATH']}"}
@@ -109,15 +88,3 @@ def test_each_shell_gets_its_code(run: Run) -> None:
     for shell in ("bash", "zsh", "fish", "powershell"):
         code, out, _ = run("completion", shell)
         assert (code, "auditor" in out) == (0, True), shell
-
-
-def test_without_its_package_completion_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("argcomplete", "argcomplete.shell_integration"):
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "auditor.cli.commands.rules")
-    assert main(["completion", "bash"]) == 2
-    assert "from the project's folder, pip install '.[cli]'" in capsys.readouterr().err
-    monkeypatch.setenv("_ARGCOMPLETE", "1")
-    assert main(["rules", "O01"]) == 0  # a shell's question without the package: an ordinary command

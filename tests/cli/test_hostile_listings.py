@@ -18,7 +18,7 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub_answers import reply_of
 from tests.support.servers.stub_calls import LISTINGS, Call, Reply
-from tests.support.servers.world import StubBucket, World
+from tests.support.servers.world import World
 
 TARGET = f"s3://{BUCKET}/wanted/"
 LONG = f"wanted/{'é' * 509}"
@@ -34,10 +34,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedServer]:
             running.put(BUCKET, key, b"x", acl="private")
         monkeypatch.setenv("AUDITOR_ENDPOINT_URL", running.url)
         yield running
-
-
-def of(server: HookedServer) -> StubBucket:
-    return server.world.buckets[BUCKET]
 
 
 def without_prefix(server: HookedServer, *, after_first: bool = False) -> None:
@@ -111,10 +107,11 @@ def test_every_engine(run: Run, server: HookedServer, engine: str) -> None:
 
 
 def test_every_command(run: Run, server: HookedServer) -> None:
-    of(server).versioning = "Enabled"
+    bucket = server.world.buckets[BUCKET]
+    bucket.versioning = "Enabled"
     server.put(BUCKET, "zzz/there", b"x", acl="public-read")
-    of(server).put("zzz/marked", b"x")
-    of(server).delete("zzz/marked")
+    bucket.put("zzz/marked", b"x")
+    bucket.delete("zzz/marked")
     assert run("hash", TARGET, "--ledger", "sqlite:digests.db")[0] == 0  # there is no verification without a ledger
     words, failures = ignores_the_prefix(server), []
     for command in COMMANDS:
@@ -155,40 +152,6 @@ def test_planner_does_not_pass_over_a_page_that_cannot_be_right(run: Run, server
     code, out, err = run("plan", TARGET, "--ranges", "2")
     assert (code, out) == (1, "")
     assert "names wanted0" in err or "names wanted/" in err
-
-
-def test_explain_asks_for_nothing_under_the_name_of_another_case(run: Run, server: HookedServer) -> None:
-    server.put(BUCKET, "key", b"x", acl="public-read")
-
-    def hook(call: Call) -> Reply | None:
-        if call.operation not in LISTINGS:
-            return None
-        return reply_of(server.world, replace(call, query={**call.query, "prefix": call.query["prefix"].lower()}))
-
-    server.hook = hook
-    code, out, err = run("explain", f"s3://{BUCKET}/KEY")
-    assert (code, out) == (1, "")
-    assert "names key, which does not begin with the prefix" in err
-    assert server.count("GetObjectAcl") + server.count("HeadObject") == 0
-
-
-def test_hash_refuses_a_listing_around_a_vanished_object(run: Run, server: HookedServer) -> None:
-    server.put(BUCKET, "other", b"x")
-    gone = False
-
-    def hook(call: Call) -> Reply | None:
-        nonlocal gone
-        if call.operation == "GetObject" and call.key == "wanted/b":
-            gone = True
-            return Reply(404)
-        if gone and call.operation in LISTINGS:
-            return reply_of(server.world, replace(call, query={**call.query, "prefix": ""}))
-        return None
-
-    server.hook = hook
-    code, out, err = run("hash", TARGET, "--ledger", "sqlite:digests.db")
-    assert (code, out) == (1, "")
-    assert "names other, which does not begin with the prefix" in err
 
 
 def test_store_of_run_folders_takes_no_foreign_file_for_its_own(server: HookedServer) -> None:

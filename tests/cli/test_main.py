@@ -5,92 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
-import boto3
-import pytest
-
-from auditor.ledger.dynamodb.ledger import create_table
-from auditor.rules import RULES
 from tests.cli.conftest import Run
-from tests.support.odd_keys import MOTO_SERVES, ODD_KEYS
-from tests.support.servers.clients import client
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import Odd, StubBucket
-
-
-class Cloud:
-    """A bucket with every odd key that moto serves, a queue with its dead-letter queue, and a bucket for reports."""
-
-    def __init__(self, url: str) -> None:
-        name = uuid4().hex[:12]
-        self.url = url
-        self.bucket, self.reports, self.table = f"audited-{name}", f"reports-{name}", f"digests-{name}"
-        self.s3: Any = boto3.client("s3", endpoint_url=url)
-        self.sqs: Any = boto3.client("sqs", endpoint_url=url)
-        for bucket in (self.bucket, self.reports):
-            self.s3.create_bucket(Bucket=bucket)
-        for key in sorted(MOTO_SERVES):
-            self.s3.put_object(Bucket=self.bucket, Key=ODD_KEYS[key], Body=key.encode())
-        self.s3.put_object(Bucket=self.bucket, Key="public.txt", Body=b"hello", ACL="public-read")
-        self.dead: str = self.sqs.create_queue(QueueName=f"dead-{name}")["QueueUrl"]
-        arn = self.sqs.get_queue_attributes(QueueUrl=self.dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        attributes = {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})}
-        self.queue: str = self.sqs.create_queue(QueueName=f"hash-{name}", Attributes=attributes)["QueueUrl"]
-
-
-@pytest.fixture
-async def cloud(moto_url: str) -> AsyncIterator[Cloud]:
-    made = Cloud(moto_url)
-    await create_table(made.table, endpoint_url=moto_url)
-    yield made
-    made.s3.close()
-    made.sqs.close()
-
-
-@pytest.mark.slow
-def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run: Run, cloud: Cloud) -> None:
-    """Run the steps of the nightly run one by one; the objects have every odd key that moto serves."""
-    audit = ["audit", f"s3://{cloud.bucket}", "--endpoint-url", cloud.url, "--out", f"s3://{cloud.reports}/runs"]
-    audit += ["--ledger", f"dynamodb:{cloud.table}", "--queue", cloud.queue, "--format", "json", "--fail-on", "never"]
-    code, out, err = run(*audit)
-    first = json.loads(out)
-    total = len(MOTO_SERVES) + 1
-    assert (code, first["coverage"]["listed"], first["hashing"]["queued"]) == (0, total, total), err
-    work = ["work", "--queue", cloud.queue, "--ledger", f"dynamodb:{cloud.table}", "--idle", "0.2"]
-    code, out, err = run(*work, "--endpoint-url", cloud.url, "--format", "json")
-    counts = json.loads(out)
-    assert (code, counts["hashed"], counts["failed"]) == (0, total, 0), err
-    code, out, _ = run(*audit)
-    again = json.loads(out)
-    assert (again["hashing"]["known"], again["hashing"]["queued"], again["hashing"]["failed"]) == (total, 0, {})
-    latest = json.loads(
-        cloud.s3.get_object(Bucket=cloud.reports, Key=f"runs/bucket={cloud.bucket}/latest.json")["Body"].read()
-    )
-    assert latest["runs"]["current"] == {"": again["run"]}
-    names = [
-        entry["Key"]
-        for entry in cloud.s3.list_objects_v2(
-            Bucket=cloud.reports, Prefix=f"runs/bucket={cloud.bucket}/run={again['run']}/"
-        )["Contents"]
-    ]
-    assert {name.rpartition("/")[2] for name in names} >= {"summary.json", "report.html", "part-00000-00000.jsonl.gz"}
-
-
-def test_a_malformed_message_goes_to_the_dead_letter_queue_with_its_reason(run: Run, cloud: Cloud) -> None:
-    cloud.sqs.send_message(QueueUrl=cloud.queue, MessageBody='{"v": 1, "bucket": 7}')
-    code, out, _ = run(
-        *("work", "--queue", cloud.queue, "--ledger", "sqlite:digests.db", "--idle", "0.2"),
-        *("--endpoint-url", cloud.url, "--format", "json"),
-    )
-    counts = json.loads(out)
-    assert (code, counts["failed"], counts["dead_lettered"]) == (4, 1, 1)
-    (letter,) = cloud.sqs.receive_message(QueueUrl=cloud.dead, MessageAttributeNames=["All"])["Messages"]
-    assert letter["Body"] == '{"v": 1, "bucket": 7}'
-    assert any(value["StringValue"].startswith("bucket is not text") for value in letter["MessageAttributes"].values())
 
 
 def test_several_targets_print_a_document_a_line_and_the_worst_code_wins(
@@ -141,14 +60,6 @@ def test_findings_raise_three_and_a_hole_outranks_them(run: Run, stub: StubServe
     assert run(*base)[0] == 4
 
 
-def test_rules_are_listed_explained_and_given_as_json(run: Run) -> None:
-    code, table, _ = run("rules")
-    assert code == 0
-    assert [line.split()[0] for line in table.splitlines()] == [rule.id for rule in RULES]
-    assert "\nFix:" in run("rules", "o02")[1]
-    assert {entry["id"] for entry in json.loads(run("rules", "--format", "json")[1])} == {rule.id for rule in RULES}
-
-
 def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(run: Run, stub: StubServer) -> None:
     for number in range(9):
         stub.put("audited", f"{number}", b"x")
@@ -164,26 +75,6 @@ def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(
     assert again.endswith(f" --resume {summary['run']}")
     code, out, err = run(*command, "--resume", summary["run"])
     assert (code, json.loads(out)["run"]) == (0, summary["run"])
-
-
-def test_a_run_goes_on_by_its_folder_below_the_same_out_alone(run: Run, moto_url: str) -> None:
-    s3, bucket, reports = client("s3", moto_url), f"audited-{uuid4().hex[:8]}", f"reports-{uuid4().hex[:8]}"
-    for name in (bucket, reports):
-        s3.create_bucket(Bucket=name)
-    for number in range(9):
-        s3.put_object(Bucket=bucket, Key=f"{number}", Body=b"x")
-    out = f"s3://{reports}/runs"
-    s3.close()
-    command = ["audit", f"s3://{bucket}", "--endpoint-url", moto_url, "--format", "json", "--fail-on", "never"]
-    code, text, _ = run(*command, "--out", out, "--max-calls", "25")
-    stopped = json.loads(text)
-    assert (code, stopped["complete"]) == (4, False)
-    folder = f"{out}/bucket={bucket}/run={stopped['run']}"
-    for place, named in (("elsewhere", folder), (out, folder.replace("bucket=audited", "bucket=another"))):
-        code, _, err = run(*command, "--out", place, "--resume", named)
-        assert (code, f"'{named}' is not a run ID: it is written like" in err) == (2, True)
-    code, text, _ = run(*command, "--out", out, "--resume", f"{folder}/")
-    assert (code, json.loads(text)["run"], json.loads(text)["complete"]) == (0, stopped["run"], True)
 
 
 def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub: StubServer) -> None:

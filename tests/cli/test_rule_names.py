@@ -63,22 +63,6 @@ def test_an_audit_by_names_is_the_audit_by_ids(run: Run, bucket: StubServer, tmp
     assert pages == [(0, pages[0][1])] * 3
 
 
-def test_a_run_is_judged_and_goes_on_by_names(run: Run, bucket: StubServer) -> None:
-    for number in range(5):
-        bucket.put("audited", f"key-{number}", b"x")
-    where = ("--format", "json", "--endpoint-url", bucket.url)
-    code, out, _ = run("audit", "s3://audited", "--only", "O02,O01", "--max-calls", "15", *where)
-    assert code == 4
-    stopped = json.loads(out)
-    assert run("audit", "s3://audited", "--only", f"{NAME['O02']},O01", *where, "--resume", stopped["run"])[0] == 4
-    judged = [
-        json.loads(run("judge", stopped["out"], "--only", name, "--format", "json", "--out", name)[1])
-        for name in ("O02", NAME["O02"])
-    ]
-    assert without_the_run(judged[0]) == without_the_run(judged[1])
-    assert folder(judged[0]["out"]) == folder(judged[1]["out"])
-
-
 def test_auditor_toml_names_rules_as_it_likes(run: Run, bucket: StubServer) -> None:
     def judged_by(first: str, second: str) -> tuple[int, Any, dict[str, Any]]:
         Path("auditor.toml").write_text(

@@ -32,13 +32,3 @@ def test_the_comment_of_a_target_that_failed_says_so(run: Run, stub: StubServer)
     assert out.count("## S3 audit of ") == 2
     comment = next(part for part in out.split("## S3 audit of ") if part.startswith("s3&#58;//missing-one"))
     assert "**It failed, so nothing is known of it.**" in comment
-
-
-def test_the_table_of_a_run_is_that_of_its_audit(run: Run, stub: StubServer) -> None:
-    stub.put("audited", "a", b"x", acl="public-read")
-    code, table, _ = run("audit", "s3://audited", "--endpoint-url", stub.url)
-    (folder,) = Path("auditor-runs/bucket=audited").glob("run=*")
-    assert run("export", str(folder), "--format", "table")[:2] == (0, table)
-    assert code == 3
-    Path(folder, "rollups.json").unlink()
-    assert run("export", str(folder), "--format", "table")[:2] == (1, "")

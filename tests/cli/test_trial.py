@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
 from tests.support.servers.strangers import StrangersServer
 from tests.support.servers.world import ACCOUNT, OWNER, World
 from tools.trial import main
@@ -43,31 +37,3 @@ def test_the_report_by_the_connection_of_the_flags(tmp_path: Path, monkeypatch: 
     assert found["estimate"]["dollars"] > 0
     assert (found["probe"]["exit_code"], found["probe"]["agreed"], found["probe"]["disagreed"]) == (0, 2, 0)
     assert not any(word in text for word in (BUCKET, "secret-name", OWNER, ACCOUNT, str(tmp_path)))
-
-
-def test_a_trial_without_a_report_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with StrangersServer(World()) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        with pytest.raises(SystemExit):
-            main(["s3://not-there", "--report", str(tmp_path / "none" / "trial.json")])
-        assert server.requests == []
-        assert "there is no folder" in capfd.readouterr().err
-        assert main(["s3://not-there", "--report", str(tmp_path / "trial.json")]) == 1
-    assert "auditor audit ended with exit code 1: the trial is over" in capfd.readouterr().err
-    assert not (tmp_path / "trial.json").exists()
-
-
-def test_an_interrupted_trial_ends_with_a_sentence(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        environ = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
-        command = [sys.executable, "-m", "tools.trial", f"s3://{BUCKET}", "--report", str(tmp_path / "trial.json")]
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
-            silent.accept()[0].close()
-            os.killpg(process.pid, signal.SIGINT)
-            said = process.communicate(timeout=60)[1]
-    assert (process.returncode, "Traceback" in said) == (130, False), said
-    assert said.endswith("stopped: there is no report\n")
