@@ -124,19 +124,6 @@ def test_rest_of_deeper_groups_is_refused_with_their_names(run: Run, stub: StubS
     assert f"auditor accept {rest['id']} --run" not in page
 
 
-def test_other_groups_that_would_be_covered_are_named(run: Run, stub: StubServer) -> None:
-    for at in range(4):
-        stub.put(BUCKET, f"a/{at}", b"x", acl="public-read")
-        stub.put(BUCKET, f"a/deep/{at}", b"x", acl="authenticated-read")
-    folder, groups = audited(run, stub)
-    wide = group_of(groups, kind="verdict", audience="anyone")
-    narrow = group_of(groups, kind="verdict", audience="any-account")
-    code, text, err = accept(run, wide, folder)
-    assert (code, text) == (2, "")
-    assert f"would cover 4 objects of other groups below a/ too: {narrow['id']} (4 below a/deep/);" in err
-    assert accept(run, narrow, folder)[0] == 0
-
-
 def test_groups_that_no_entry_can_cover_are_refused(run: Run, stub: StubServer) -> None:
     stub.put(BUCKET, "dark/a", b"x", deny={"acl"})
     stub.put(BUCKET, "many/a", b"x", **BOTH)

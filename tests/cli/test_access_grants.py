@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import ACCOUNT, OWNER, Odd, StubBucket, StubGrants
 
-SOON: Final = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
 INSTANCE: Final = f"arn:aws:s3:us-east-1:{ACCOUNT}:access-grants/default"
 ROLE: Final = "arn:aws:iam::444455556666:role/reader"
 USER: Final = "a1b2c3d4-5678-90ab-cdef-EXAMPLE11111"
@@ -106,21 +104,6 @@ def test_the_folder_alone_gives_the_same_again(run: Run, granted: StubServer) ->
         ("shared", "private", 1)
     ]
     assert granted.calls == []
-
-
-def test_an_accepted_audience_covers_the_grantee_and_trust_makes_it_an_insider(
-    run: Run, granted: StubServer, tmp_path: Path
-) -> None:
-    for audience, covered in ((OF_USER, 1), ("any-account", 3), ("directory-user u-2", 0)):
-        (tmp_path / "auditor.toml").write_text(
-            f'[[exceptions]]\nverdict = "shared"\naudience = "{audience}"\nowner = "web"\nreason = "a colleague"\n'
-            f"until = {SOON}\n"
-        )
-        assert audit(run, granted)["excepted"]["verdicts"]["shared"] == covered, audience
-    (tmp_path / "auditor.toml").write_text(f'trusted = ["{USER}", "444455556666", "unused-id"]\n')
-    summary = audit(run, granted)
-    assert {verdict for verdict, _, _ in objects(summary).values()} == {"private"}
-    assert (summary["findings"]["medium"], summary["trust_unused"]) == (0, ["unused-id"])
 
 
 def test_grants_that_were_not_read_are_named(run: Run, granted: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import VANISH
 from tests.support.servers.world import STRANGER, Odd
 
 
@@ -140,17 +139,6 @@ def test_a_delete_marker(run: Run, stub: StubServer) -> None:
     assert "is not in the run" in said(run, 2, "s3://audited/a", "--run", run_id)
     code, out, _ = run("explain", "s3://audited/a", "--version-id", version)
     assert (code, "is private" in out) == (0, True)
-
-
-def test_vanished(run: Run, stub: StubServer) -> None:
-    stub.put("audited", "a")
-    stub.faults.append(lambda operation, key, nth: VANISH if operation == "GetObjectAcl" else None)
-    assert said(run, 2, "s3://audited/a") == (
-        "s3://audited/a was deleted while it was read: there is nothing to explain"
-    )
-    stub.put("audited", "a")
-    run_id = audited(run)
-    assert f"was deleted while the run {run_id} read it" in said(run, 2, "s3://audited/a", "--run", run_id)
 
 
 def test_a_run_that_lacks_the_key(run: Run, stub: StubServer) -> None:

@@ -71,13 +71,6 @@ def test_two_commands_are_printed_for_a_shell(run: Run) -> None:
     assert answer["configuration"]["Destination"]["S3BucketDestination"]["Format"] == "Parquet"
 
 
-def test_price_is_that_of_the_list_or_of_the_user(run: Run, tmp_path: Any) -> None:
-    assert documents(run, "s3://audited")["dollars_per_billion"] == 2.5
-    (tmp_path / "auditor.toml").write_text("[prices]\ninventory = 0.000003\n")
-    assert documents(run, "s3://audited", "--config", str(tmp_path / "auditor.toml"))["dollars_per_billion"] == 3.0
-    assert "$3.00 for each 1,000,000,000 objects" in run("inventory", "s3://audited")[1]
-
-
 def test_mixed_audit_from_the_command_line(run: Run, stub: StubServer) -> None:
     audited, reports = stub.world.add("audited"), stub.world.add("reports")
     for number in range(8):

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import main
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
-from tests.support.odd_keys import ODD_KEYS
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import STRANGER, StubBucket
 
@@ -102,21 +101,6 @@ def test_each_change_moves_what_it_closes(ask: Ask, stub: StubServer, bucket: St
     assert found["narrower"] == 1
 
 
-def test_odd_keys_of_a_run_that_is_not_complete(ask: Ask, stub: StubServer) -> None:
-    for key in ODD_KEYS.values():
-        stub.put("audited", key, acl="public-read")
-    for number in range(200):
-        stub.put("audited", f"\U0010ffff{number}")
-    calls = ("--max-calls", "120", "--only", "O02")
-    code, out, _ = ask("--acls-off", "--keys", "keys.jsonl", audit=calls)
-    assert code == 4
-    assert all(line.isprintable() for line in out.split("\n"))
-    moved = {json.loads(line)["key"] for line in Path("keys.jsonl").read_bytes().splitlines()}
-    assert moved == set(ODD_KEYS.values())
-    found = answer(ask, 4, "--acls-off")
-    assert (found["complete"], "the run is not complete" in found["remarks"][0]) == (False, True)
-
-
 def test_acls_that_were_never_read(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
     bucket.ownership = BUCKET_OWNER_ENFORCED
     stub.put("audited", "a")
@@ -124,12 +108,6 @@ def test_acls_that_were_never_read(ask: Ask, stub: StubServer, bucket: StubBucke
     assert answer(ask, 4, "--acls-on")["not_predictable"]["objects"] == 2
     code, out, _ = ask("--acls-on")
     assert (code, "2 objects not predictable" in out) == (4, True)
-
-
-def test_grants_behind_a_block_may_come_back(ask: Ask, stub: StubServer, bucket: StubBucket) -> None:
-    bucket.public_access_block = PublicAccessBlock(True, True, True, True)
-    stub.put("audited", "a", acl="public-read")
-    assert answer(ask, 4, "--no-block-public-access")["not_predictable"]["objects"] == 1
 
 
 def said(ask: Ask, code: int, *flags: str) -> str:
