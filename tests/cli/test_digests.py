@@ -69,14 +69,9 @@ def test_export_and_import_into_another_ledger_and_export_is_checked_by_coreutil
     code, out, err = run(*command, "--format", "json")
     assert (code, err) == (0, "")
     number = len(ODD_KEYS) + 1
-    assert json.loads(out) == {
-        "target": {"bucket": "bucket", "prefix": ""},
-        "files": [{"file": "sums", "manifest": "sha256sum", "digests": number, "other_algorithms": 0}],
-        "digests": number,
-        "new": number,
-        "known": 0,
-        "complete": True,
-    }
+    found = json.loads(out)
+    assert (found["target"], found["complete"]) == ({"bucket": "bucket", "prefix": ""}, True)
+    assert (found["digests"], found["new"], found["known"]) == (number, number, 0)
     code, out, _ = run(*command)
     again = f"{number} digests of 1 file, 0 new to the ledger, {number} known before, complete: yes"
     assert out == f"s3://bucket: {again}\n"
@@ -101,20 +96,6 @@ def test_relative_export_of_a_folder_is_checked_where_the_folder_was_restored(ru
     assert (checked.returncode, checked.stdout) == (0, b"./-: OK\na b: OK\n")
 
 
-def test_what_an_export_leaves_out_is_said_on_stderr(run: Run) -> None:
-    gone = Notice(key="gone", sequencer="0A", deleted=True, at=THEN)
-    record(entry("a", "a"), entry("gone", "b"), notices=(gone,))
-    nothing = "auditor: nothing of s3://bucket/{} is in the manifest"
-    without = "auditor: 1 key left out: without a md5 digest of the last version"
-    for arguments, wanted, said in (
-        (("s3://bucket",), f"{digest('a')}  a\n", ["auditor: 1 key left out: deleted, as a notification said"]),
-        (("s3://bucket/a", "--algorithm", "md5", "--manifest", "bagit"), "", [without, nothing.format("a")]),
-        (("s3://bucket/none/",), "", [f"{nothing.format('none/')}: check the bucket and the prefix"]),
-    ):
-        code, out, err = run("digests", "export", *arguments, *LEDGER)
-        assert (code, out, err.splitlines()) == (0, wanted, said)
-
-
 def test_failed_export_leaves_the_file_as_it_was(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sums").write_text("before")
     (tmp_path / "digests.db").write_text("no database")
@@ -128,29 +109,6 @@ def test_failed_export_leaves_the_file_as_it_was(run: Run, tmp_path: Path) -> No
     code, _, err = run("digests", "export", "s3://bucket", *LEDGER, "--out", "link")
     assert (code, err) == (2, "auditor: --out link is the ledger itself: give another file\n")
     assert run("digests", "export", "s3://bucket", *LEDGER)[1] == f"{digest('content')}  key\n"
-
-
-def test_malformed_manifest_names_its_line_and_writes_nothing(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "sums").write_bytes(f"{digest('a')}  a\n\x1b[2J nonsense\n".encode())
-    code, out, err = run("digests", "import", "sums", "s3://bucket", *LEDGER)
-    assert (code, out) == (1, "")
-    assert err.startswith("auditor: sums:2: this is not a line of sha256sum")
-    assert not (tmp_path / "digests.db").exists()
-
-
-def test_import_says_what_it_left_out_and_how_it_joined_the_names(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "manifest-sha256.txt").write_text(f"{digest('a')}  data/a\n")
-    (tmp_path / "tagmanifest-sha256.txt").write_text(f"{digest('b')}  bagit.txt\n")
-    files = ("manifest-sha256.txt", "tagmanifest-sha256.txt")
-    code, out, err = run("digests", "import", *files, "s3://bucket/photos", *LEDGER, "--algorithm", "md5")
-    assert (code, out) == (
-        0, "s3://bucket/photos: 0 digests of 2 files, 0 new to the ledger, 0 known before, complete: yes\n",
-    )  # fmt: skip
-    assert err.splitlines() == [
-        "auditor: manifest-sha256.txt: 1 digest of other algorithms left out",
-        "auditor: tagmanifest-sha256.txt left out: it lists the bag's own files, not its payload",
-        "auditor: names were appended to the prefix as they are, as in photosname: end it with / if it is a folder",
-    ]
 
 
 def test_one_keys_evidence_and_history(run: Run, tmp_path: Path) -> None:

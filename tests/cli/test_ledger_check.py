@@ -32,12 +32,6 @@ def change(path: Path, statement: str) -> None:
         assert connection.execute(statement).rowcount > 0
 
 
-def test_sound_ledger(run: Run, path: Path) -> None:
-    sound = "301 rows: 301 sound, 0 damaged\n301 lines: 301 sound, 0 damaged\n"
-    assert run("ledger", "--check", f"sqlite:{path}")[:2] == (0, sound)
-    assert run("ledger", "--check", "--ledger", f"sqlite:{path}")[:2] == (0, sound)
-
-
 def test_damage_is_named_counted_and_bounded(run: Run, path: Path) -> None:
     change(path, "UPDATE digests SET size = 6 WHERE bucket = 'bucket'")
     code, out, _ = run("ledger", "--check", f"sqlite:{path}")

@@ -122,7 +122,6 @@ def test_digest_that_the_ledger_cannot_keep_is_a_failure(do: Do) -> None:
 ROTTED = ("x'41ff'", "CAST(x'41ff' AS TEXT)", "'nil'")
 """Values of another type than the column has, or no UTF-8: one bit of the file makes them of a sound value."""
 DIGESTS = "etag version_id algorithm size digest hashed_at source verified_at bytes_read seal"
-HISTORY = "at what version_id etag size detail seal"
 VERSIONS = "etag version_id first_seen recorded_place told_place sequencer"
 
 
@@ -139,21 +138,3 @@ def test_values_of_another_type_are_damage_that_no_command_breaks_on(do: Do) -> 
         damage(f"UPDATE versions SET {column} = {value} WHERE key = ?", b"b")
         assert do("ledger", f"s3://{BUCKET}/b")[0] == 0, column
         assert do("verify", f"s3://{BUCKET}")[0] in (0, 3, 4), column
-
-
-def test_lines_of_another_type_are_damage_that_no_command_breaks_on(do: Do) -> None:
-    assert do("ledger", "--repair")[0] == 0
-    for column, value in zip(HISTORY.split(), itertools.cycle(ROTTED), strict=False):
-        damage(f"UPDATE history SET {column} = {value} WHERE key = ?", b"a")
-        code, found = document(do, "ledger", "--repair")
-        assert (code, "line" in {one["kind"] for one in found["damage"]}) == (3, True), column
-        assert document(do, "ledger", f"s3://{BUCKET}/a")[1]["history"][0]["seal"] == "damaged", column
-    for command in ("hash", "verify"):
-        assert do(command, f"s3://{BUCKET}")[0] == 0
-
-
-def test_verification_reads_an_object_whose_row_is_gone(do: Do) -> None:
-    assert do("ledger", "--repair")[0] == 0
-    damage("DELETE FROM digests WHERE key = ?", b"b")
-    code, found = document(do, "verify", f"s3://{BUCKET}")
-    assert (code, found["outcomes"]["match"], found["outcomes"]["new"]) == (0, 2, 1)

@@ -101,15 +101,6 @@ def test_json_summary_and_files_of_a_verification(bench: Run, stub: StubServer, 
     assert sorted(path.name for path in folder.iterdir()) == names
 
 
-def test_table_says_why_nothing_was_compared_until_it_is_recorded(bench: Run, stub: StubServer, tmp_path: Path) -> None:
-    stub.put(BUCKET, "b/key", b"data")
-    code, out, _ = bench("--record", "--grace", "0s")  # makes the ledger
-    assert (code, "recorded as new evidence: 1 object" in out) == (0, True)
-    stub.put(BUCKET, "c/key", b"data")
-    code, out, _ = bench(f"s3://{BUCKET}/c/", "--grace", "0s")
-    assert (code, "HOLE: nothing was compared: the ledger knows none of these objects (1 new)" in out) == (4, True)
-
-
 def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_noted(stub: StubServer, tmp_path: Path) -> None:
     keys = [f"k{number:02}" for number in range(20)]
     fill(stub, tmp_path, *keys)

@@ -101,11 +101,6 @@ def test_duckdb_itself_refuses_more_than_queries(locked: duckdb.DuckDBPyConnecti
     assert rows(folder, "SELECT count(*) AS n FROM objects") == [{"n": 0}]
 
 
-def test_a_name_in_a_query_is_no_variable_of_python(folder: Path) -> None:
-    settings = "current_setting('python_enable_replacements') AS a, current_setting('python_scan_all_frames') AS b"
-    assert rows(folder, f"SELECT {settings}") == [{"a": False, "b": False}]
-
-
 def test_the_session_is_bounded(folder: Path) -> None:
     query = "SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS place"
     assert rows(folder, query) == [{"memory": MEMORY.replace("GiB", ".0 GiB"), "place": f"{folder}/spilled"}]

@@ -100,16 +100,6 @@ def test_the_queries_of_the_page(run: Run, folder: str) -> None:
             assert f"{fact}_state =" not in query or f"a/{fact}" not in {row["key"] for row in found}
 
 
-def test_states_and_the_nested_members_agree(run: Run, folder: str) -> None:
-    found = rows(run, folder, "SELECT key, acl_state, head_state, acl, head, public, verdict FROM objects")
-    for row in found:
-        for fact in ("acl", "head"):
-            assert (row[f"{fact}_state"] == "unread") == row["key"].endswith(f"/{fact}")
-            assert (row[fact]["unread"] is not None) == (row[f"{fact}_state"] == "unread")
-        assert row["public"] == {"exposed": True, "unknown": None}.get(row["verdict"], False)
-    assert {row["verdict"] for row in found} == {"exposed", "unknown", "private"}
-
-
 def test_a_skipped_fact_is_no_fact(run: Run, stub: StubServer) -> None:
     stub.put("audited", "a")
     folder = audited(run, stub, "--only", "O02")

@@ -50,11 +50,6 @@ def test_athena_has_the_columns_of_duckdb() -> None:
     assert [list(columns) for columns in found.values()] == [list(columns) for columns in of_duckdb().values()]
 
 
-def test_a_fact_that_was_not_read_has_members_of_its_own() -> None:
-    for fact in ("acl", "head"):
-        assert of_athena()["objects"][fact][0].endswith(",unread:STRUCT(action:VARCHAR,code:VARCHAR),skipped:VARCHAR)")
-
-
 def test_names_of_members_are_those_that_athena_keeps() -> None:
     """Athena's SerDe compares names in lower case."""
     members = " ".join(f"{name}:{kind}" for columns in of_athena().values() for name, (kind, _) in columns.items())
