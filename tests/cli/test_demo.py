@@ -232,3 +232,12 @@ def test_files_whose_names_are_true_findings_stay_out(files: Path) -> None:
 
     assert list(choice.files) == [f"files/below/{number:02} file.txt" for number in range(FILES)]
     assert choice.left_out
+
+
+def test_every_rule_is_planted_or_said_not_to_be() -> None:
+    planted = {rule for plant in PLANTED for rule in plant.rules}
+    assert planted.isdisjoint(NOT_PLANTED)
+    assert planted | set(NOT_PLANTED) == {rule.id for rule in RULES}
+    keys = [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None]
+    assert len(set(keys)) == len(keys)
+    assert not any(key.startswith("files/") for key in keys)

@@ -16,6 +16,7 @@ from tests.cli.conftest import Run
 from tests.support.engine_names import OURS_FIRST
 from tests.support.schemas import faults
 from tests.support.servers.accounts import OWN, AccountsServer, role_of
+from tests.support.servers.stub_calls import Call, Reply
 from tests.support.servers.world import Odd
 
 SOON: Final = (datetime.now(UTC).date() + timedelta(30)).isoformat()
@@ -116,13 +117,29 @@ def test_role_that_cannot_be_assumed_is_a_hole_and_no_fallback(run: Run, server:
 
 
 @pytest.mark.parametrize("engine", OURS_FIRST)
-def test_credentials_are_renewed_in_a_long_run(run: Run, server: AccountsServer, engine: str) -> None:
+def test_credentials_are_renewed_in_a_long_run_until_the_role_is_taken_away(
+    run: Run, server: AccountsServer, engine: str
+) -> None:
     """Each session ends so soon that it has to be renewed while the run goes on."""
     server.session = timedelta(seconds=45)
     for number in range(20):
         server.put("bb1", f"key-{number}", b"x")
-    code, _, _ = run("audit", "--estate", estate(B), "--only", "O02", "--engine", engine, "--max-rate", "30")
+    command = ("audit", "--estate", estate(B), "--only", "O02", "--engine", engine, "--max-rate", "30")
+    code, _, _ = run(*command)
     assert (code, len(server.sessions(B)) > 2) == (0, True)
+
+    before, session = len(server.keys), server._session
+
+    def taken_away(call: Call) -> Reply:
+        reply = session(call)
+        if len(server.keys) > before + 2:
+            server.denied.add(role_of(B))
+        return reply
+
+    server._session = taken_away  # type: ignore[method-assign]
+    server.session = timedelta(seconds=5)
+    code, _, err = run(*command)
+    assert (code, "cannot be assumed (AccessDenied)" in err) == (4, True)
     assert {call.operation for call in server.calls_by(OWN)} == {"AssumeRole"}
 
 
@@ -249,6 +266,41 @@ def test_resumed_start_does_only_what_is_left(run: Run, server: AccountsServer) 
     code, _, err = run("audit", "--estate", file, "--only", "O02", "--resume", "20260101T000000Z-000000")
     assert code == 2
     assert f"the last start is {first['estate']}" in err
+
+
+def test_resumed_start_with_other_rules_calls_nothing_clean(run: Run, server: AccountsServer) -> None:
+    file = estate(B)
+    assert run("audit", "--estate", file, "--only", "O02")[0] == 0
+    code, out, _ = run("audit", "--estate", file, "--only", "E01", "--resume", report()["estate"])
+    assert code == 4
+    assert "2 buckets in 1 account = 0 audited + 0 excluded + 2 holes\n" in out
+    assert "began with other rules" in sentence(report(), "bb1")
+
+
+def test_index_page_made_again_names_what_has_no_run(run: Run, server: AccountsServer) -> None:
+    server.denied.add(role_of(B))
+    server.refused.add("aa2")
+    run("audit", "--estate", estate(A, B, exclude=exclusion("*-logs")), "--only", "O02")
+    written = Path("auditor-runs/estate=estate/index.html").read_text()
+    assert not Path("auditor-runs/index.html").exists()
+    assert run("report", "auditor-runs")[0] == 0
+    again = Path("auditor-runs/index.html").read_text()
+    for page in (written, again):
+        assert "5 buckets in 2 accounts = 3 audited + 1 excluded + 1 hole; 1 of the accounts is a hole" in page
+        assert f">account {B}</code>" in page
+        assert "by the pattern *-logs" in page
+        assert ">s3://aa2</code>" in page
+        assert "Not looked at: directory buckets" in page
+    last = Path("auditor-runs/estate=estate/estate.json")
+    last.write_text(last.read_text().replace(report()["estate"], "20260101T000000Z-000000"))
+    server.refused.clear()
+    server.owners["aa2"] = OWN
+    run("audit", "s3://aa2", "--only", "O02")  # a later run closes the hole
+    assert run("report", "auditor-runs")[0] == 0
+    page = Path("auditor-runs/index.html").read_text()
+    assert 'href="bucket=aa2/' in page
+    assert 'href="../bucket=aa1/' in written
+    assert 'href="bucket=aa1/' in again
 
 
 def test_two_estates_and_all_buckets_share_a_place(run: Run, server: AccountsServer) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import stat
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 import boto3
 import pytest
 
 from auditor.cli.main import main
 from tests.cli.conftest import Run
+from tests.support.servers.forwarding import Forwarding
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import Odd
 
@@ -22,6 +27,22 @@ def run(run: Run, stub: StubServer) -> Run:
     stub.put("first", "a", b"x", acl="public-read")
     stub.put("second", "in/b", b"x")
     return lambda *arguments: run(*arguments, "--endpoint-url", stub.url)
+
+
+def test_index_names_each_target_and_leads_to_its_page(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("audit", "s3://first", "s3://second/in/", "s3://gone", "--only", "O02")
+    assert code == 4
+    index = tmp_path / "auditor-runs" / "index.html"
+    assert f"reports: {index}\n" in out
+    assert stat.S_IMODE(index.stat().st_mode) == 0o600
+    page = index.read_text()
+    assert "Not complete. Strangers can get at <em>1 object</em>" in page
+    for target in ("s3://first", "s3://second/in/", "s3://gone"):
+        assert f">{target}</code>" in page
+    assert "there is no bucket named &#39;gone&#39;" in page
+    links = re.findall(r'href="(bucket=[^"]+)"', page)
+    assert len(links) == 2
+    assert all((index.parent / link).is_file() for link in links)
 
 
 def test_prefix_under_which_nothing_is_listed_is_not_closed(run: Run, tmp_path: Path) -> None:
@@ -64,16 +85,40 @@ def test_index_keeps_the_targets_of_other_audits_in_the_place(run: Run, tmp_path
     assert "there is no bucket named" in page
 
 
-def test_single_audits_into_a_bucket_share_its_index(tmp_path: Path, moto_url: str) -> None:
+class Counting(Forwarding):
+    """It counts the requests for an index page, and notes the prefixes whose names in the reports bucket are listed."""
+
+    def __init__(self, behind: str) -> None:
+        super().__init__(behind)
+        self.counts: Counter[str] = Counter()
+        self.lists: set[str] = set()
+
+    def asked(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        path, _, query = target.partition("?")
+        if path.endswith("/index.html"):
+            self.counts[method] += 1
+        if path.startswith("/reports") and "list-type" in query:
+            self.lists.update(re.findall(r"prefix=([^&]*)", query))
+
+
+def test_single_audit_into_a_bucket_lists_no_whole_place(tmp_path: Path, moto_url: str) -> None:
+    """The index costs a GET and a PUT of its own, and three GETs of each other target. It keeps these."""
     s3 = boto3.client("s3", endpoint_url=moto_url)
     for name in ("first", "second", "reports"):
         s3.create_bucket(Bucket=name)
-    out = ("--out", "s3://reports/audits", "--endpoint-url", moto_url, "--fail-on", "never")
-    for name in ("first", "second"):
-        main(["audit", f"s3://{name}", "--only", "O02", *out])
+        s3.put_object(Bucket=name, Key="k", Body=b"")
+    with Counting(moto_url) as server:
+        for name in ("first", "second"):
+            server.counts.clear()
+            out = ("--out", "s3://reports/audits", "--endpoint-url", server.url, "--fail-on", "never")
+            main(["audit", f"s3://{name}", "--only", "O02", *out])
+            assert server.counts == {"GET": 1, "PUT": 1}
+    lists = {unquote(prefix) for prefix in server.lists}
+    assert {"audits/account=", "audits/estate="} <= lists
+    assert all(re.fullmatch(r"audits/(bucket=[a-z]+/run=.+|account=|estate=)", prefix) for prefix in lists)
     page = s3.get_object(Bucket="reports", Key="audits/index.html")["Body"].read().decode()
     assert re.findall(r'<code dir="ltr">(s3://[^<]+)</code></a>', page) == ["s3://first", "s3://second"]
-    assert "Contents" not in s3.list_objects_v2(Bucket="first")
+    assert not [one["Key"] for one in s3.list_objects_v2(Bucket="first")["Contents"] if one["Key"] != "k"]
 
 
 def test_index_is_made_again_from_the_folders(run: Run, tmp_path: Path) -> None:
