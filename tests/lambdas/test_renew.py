@@ -240,27 +240,6 @@ async def test_renewals_of_an_audited_reports_bucket_are_no_events_to_renew_afte
     assert len(stub.calls) == 0
 
 
-async def test_two_functions_at_once_on_the_same_run_lose_nothing(
-    filled: StubBucket, deployed: Deployed, nights: Nights
-) -> None:
-    await nights.night(days=0.3)
-    for key in KEYS:
-        expose(filled, key)
-    batches = [KEYS[start : start + 10] for start in range(0, 30, 10)]
-    batches += [batches[0]]
-    processes = [deployed.process() for _ in batches]
-    left = await asyncio.gather(
-        *(
-            deployed.deliver(*map(event_bridge, keys), function=process)
-            for keys, process in zip(batches, processes, strict=True)
-        )
-    )
-    assert left == [[]] * len(batches)
-    assert deployed.renewals().keys() == set(KEYS[:30])
-    night = await nights.night()
-    assert {line["key"] for line in night.objects if line["verdict"] == "exposed"} == set(KEYS[:30])
-
-
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_no_fact_is_older_than_its_limit_when_a_tenth_of_the_events_is_dropped(
     stub: StubServer, filled: StubBucket, tmp_path: Path, seed: int
@@ -353,14 +332,3 @@ async def test_wrong_event_or_setting_is_one_sentence(stub: StubServer, tmp_path
     for event, variables, sentence in cases:
         with pytest.raises(UsageError, match=sentence):
             await Deployed(stub, tmp_path, None, **variables).function.handle(event, FunctionContext(seconds_left=60))
-
-
-async def test_record_without_a_body_and_a_malformed_one_without_a_queue_come_again(
-    deployed: Deployed, nights: Nights
-) -> None:
-    answer = await deployed.function.handle(
-        {"Records": [{"messageId": "1", "body": None}]}, FunctionContext(seconds_left=60)
-    )
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
-    await nights.night(days=0.1)
-    assert await deployed.deliver("not JSON", event_bridge("k001")) == ["0"]

@@ -56,19 +56,8 @@ async def test_event_that_comes_four_times_makes_one_run(
     other = {**NIGHT, "time": "2026-01-03T03:04:05Z"} if event else {}
     (next_night,) = (await service.handle(other, me.around(request="request-2")))["runs"]
     assert next_night["run"] != summary["run"]
-
-
-@pytest.mark.parametrize("event", [{}, NIGHT], ids=["request", "schedule"])
-async def test_event_that_comes_again_after_another_run_of_the_bucket_makes_no_run(
-    stub: StubServer, tmp_path: Path, event: Mapping[str, Any]
-) -> None:
-    fill(stub, "audited")
-    me, service = Account(900.0), function(stub, tmp_path)
-    (first,) = (await service.handle(event, me.around(request="request-1")))["runs"]
-    (other,) = (await service.handle({"bucket": "audited"}, me.around(request="other")))["runs"]
-    again = await service.handle(event, me.around(request="request-1"))
-    assert again == {"runs": [], "left": [f"run {first['run']} is complete: there is nothing to resume"]}
-    assert runs(tmp_path) == sorted([first["run"], other["run"]])
+    again = await service.handle(event, around)
+    assert again == {"runs": [], "left": [f"run {summary['run']} is complete: there is nothing to resume"]}
 
 
 def test_run_of_a_schedule_has_its_time_whoever_delivers_it() -> None:

@@ -141,26 +141,6 @@ def event_of(error: BaseException) -> Any:
     return json.JSONDecoder().raw_decode(str(error).partition("the event ")[2])[0]
 
 
-async def test_event_of_a_refused_hand_over_goes_on_with_the_verification(
-    service: Service, stub: StubServer, tmp_path: Path
-) -> None:
-    await fill(stub, tmp_path)
-    account = Account()
-    stub.faults = [account.deadline.at("020")]
-    account.invoke = refuse  # type: ignore[method-assign]
-    with pytest.raises(RunError, match="is not handed on: throttled") as failed:
-        await service().handle({"bucket": BUCKET, "max_age": "1d"}, account.around())
-    event = event_of(failed.value)
-    assert event["max_age"] == "1d"
-    stub.faults = []
-    (summary,) = (await service().handle(event, Account().around()))["runs"]
-    assert (summary["complete"], summary["verify"], summary["outcomes"]["match"]) == (True, event["run"], OBJECTS)
-
-
-async def refuse(event: object) -> None:
-    raise RunError("throttled")
-
-
 async def test_event_of_a_failed_verification_reads_what_it_did_not(
     service: Service, stub: StubServer, tmp_path: Path
 ) -> None:

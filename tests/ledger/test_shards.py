@@ -20,7 +20,7 @@ from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.ordered import KeyReading, keys_in_order
-from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, partitions, stored_name
+from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, stored_name
 from auditor.ledger.dynamodb.table import Table
 from tests.conformance.ledgers.base import ENTRY, KEY, all_subjects
 from tests.ledger.conftest import dynamodb, new_table
@@ -42,17 +42,6 @@ def stored(key: str, name: str) -> dict[str, Any]:
     pk, sk = stored_name((f"bucket/{key}", name))
     whole = cut_key((f"bucket/{key}", name))
     return {"pk": {"S": pk}, "sk": {"S": sk}} | ({WHOLE_KEY: {"S": whole}} if whole is not None else {})
-
-
-def test_name_fits_into_a_sort_key_and_is_read_back() -> None:
-    for key in keys(1, 60):
-        for name in NAMES:
-            item = stored(key, name)
-            assert item["pk"]["S"] in partitions("bucket")
-            assert len(item["sk"]["S"].encode()) <= 1024
-            own = own_name(item)
-            assert own["pk"]["S"] == f"bucket/{key}"
-            assert own["sk"]["S"] == name or "v" * 500 in name
 
 
 READING: KeyReading[int] = KeyReading(lambda _, items: len(items), 250, 250)

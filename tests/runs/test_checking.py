@@ -263,37 +263,3 @@ def test_a_name_that_leads_elsewhere_is_damage(run: Path) -> None:
         summary.setdefault("sealed", {})[name] = "0" * 64
         (run / "summary.json").write_text(json.dumps(summary))
         assert faults(run) == ["summary.json names a file that no run has"], name
-
-
-HUGE: Final = 10**4000
-
-
-def test_a_number_of_thousands_of_digits_is_damage(run: Path) -> None:
-    places: tuple[tuple[Any, ...], ...] = (
-        ("summary.json", "coverage", "listed"),
-        ("summary.json", "verdicts", "exposed"),
-        ("summary.json", "seconds"),
-        ("parts.json", "parts", 0, "lines"),
-        ("parts.json", "parts", 0, "bytes"),
-    )
-    summary = (run / "summary.json").read_bytes()
-    for (name, *members, last), number in product(places, (HUGE, -HUGE, 2**64)):
-        whole = (run / name).read_bytes()
-        value = holder = json.loads(whole)
-        for member in members:
-            holder = holder[member]
-        holder[last] = number
-        (run / name).write_text(json.dumps(value))
-        if name == "parts.json":
-            seal_anew(run, name)
-        found = faults(run)
-        assert any(fault.startswith(f"{name} is damaged (") for fault in found), (name, last, number > 0)
-        (run / name).write_bytes(whole)
-        (run / "summary.json").write_bytes(summary)
-    state = json.loads((run / "state.json").read_text())
-    reseal(run, "state.json", json.dumps({**state, "next_part": HUGE}).encode())
-    name = OBJECTS.format(1)
-    first, *rest = lines_of(run / name)
-    line = json.dumps({**json.loads(first), "size": HUGE}).encode() + b"\n"
-    reseal(run, name, gzip.compress(b"".join([line, *rest])))
-    assert faults(run) == [f"{name} is damaged (size is negative or too large)"]

@@ -29,9 +29,9 @@ from auditor.audit.divided.state import range_progress
 from auditor.audit.keeping.earlier import EarlierObjects
 from auditor.audit.resume import checkpoint
 from auditor.errors import AuditorError
-from auditor.model.json_codec import decode
+from auditor.model.json_codec import decode, plain
 from auditor.model.line_records import ObjectRecord
-from auditor.model.object import Acl, Head, PartialHead, Unread
+from auditor.model.object import Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.target import Target
 from auditor.runs.key_file import KeyFile, load_keys
@@ -124,44 +124,6 @@ def unpacked(path: Path) -> list[bytes]:
     return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
 
 
-def fact(value: Any) -> dict[str, Any]:
-    """Return a fact as an object's line has it."""
-    if isinstance(value, Acl):
-        grants = [{"grantee": one.grantee, "permission": one.permission} for one in value.grants]
-        return {"owner": value.owner, "grants": grants}
-    if isinstance(value, PartialHead):
-        return {"partial": True}
-    if isinstance(value, Head):
-        return {"etag": value.etag, "content_length": value.content_length, "metadata": list(value.metadata)}
-    if isinstance(value, Unread):
-        return {"unread": {"action": value.action, "code": value.code}}
-    return {"skipped": value.reason}
-
-
-def members(line: Any, *names: str) -> dict[str, Any]:
-    """Return these members of a line that was read, as JSON values."""
-    found = {name: getattr(line, name) for name in names}
-    return {name: json.loads(json.dumps(value)) for name, value in found.items()}
-
-
-OBJECT: Final = ("key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "outcome", "changed")
-RESULT: Final = ("outcome", "verdict", "rules", "reasons", "since", "exception")
-FINDING: Final = (
-    *("fingerprint", "rule", "severity", "key", "version_id", "grantee", "permission", "message", "verdict"),
-    *("since", "exception"),
-)
-
-
-def object_members(line: Any) -> dict[str, Any]:
-    found = members(line, *OBJECT, *RESULT, "hashed", "latest", "audience")
-    return {**found, "acl": fact(line.acl), "head": fact(line.head)}
-
-
-def undecided_members(line: Any) -> dict[str, Any]:
-    unread = [{"action": one.action, "code": one.code} for one in line.unread]
-    return {**members(line, "key", "version_id", "rules"), "unread": unread}
-
-
 def check_lines(found: list[dict[str, Any]], given: bytes) -> None:
     """Assert that lines that were read are those of the bytes of a part's file, and within their limit."""
     written = gzip.decompress(given).splitlines(keepends=True)
@@ -177,20 +139,20 @@ def check_lines(found: list[dict[str, Any]], given: bytes) -> None:
 
 
 def objects(place: Place, data: bytes) -> None:
-    read = [object_members(one) for one in auditor.open_run(place.folder).objects()]
+    read = [plain(one) for one in auditor.open_run(place.folder).objects()]
     check_lines(read[: len(gzip.decompress(data).splitlines())], data)
 
 
 def results(place: Place, data: bytes) -> None:
     run = auditor.open_run(place.folder)
-    found = [members(one, "key", "version_id") | members(one.seen, *RESULT) for one in run.results()]
+    found = [{"key": one.key, "version_id": one.version_id, **plain(one.seen)} for one in run.results()]
     parsed = [plainly(one) for one in gzip.decompress(data).splitlines(keepends=True)]
     if None not in parsed:
         assert differs(found[: len(parsed)], parsed) is None
 
 
 def findings(place: Place, data: bytes) -> None:
-    read = [members(one, *FINDING) for one in auditor.open_run(place.folder).findings()]
+    read = [plain(one) for one in auditor.open_run(place.folder).findings()]
     check_lines(read[: len(gzip.decompress(data).splitlines())], data)
 
 
@@ -202,7 +164,7 @@ def bucket_findings(place: Place, data: bytes) -> None:
 
 
 def undecided(place: Place, data: bytes) -> None:
-    read = [undecided_members(one) for one in auditor.open_run(place.folder).undecided()]
+    read = [plain(one) for one in auditor.open_run(place.folder).undecided()]
     check_lines(read[: len(gzip.decompress(data).splitlines())], data)
 
 
@@ -225,7 +187,7 @@ def reused(place: Place, data: bytes) -> None:
 
 def routed(place: Place, data: bytes) -> None:
     run = RunReader(LocalStore(place.root), BUCKET, OTHER)
-    check_lines([members(one, "key", "version_id", "etag", "size") for one in run.routed()], data)
+    check_lines([plain(one) for one in run.routed()], data)
 
 
 def checked(place: Place, data: bytes) -> None:

@@ -296,27 +296,6 @@ def test_a_server_that_compares_etags_without_quotes_gets_them_without() -> None
     assert (objects.held["a"], len(lines)) == (b"2", 1)
 
 
-def test_written_only_if_nobody_did_in_between(place: str, moto_url: str) -> None:
-    with open_store(place, endpoint_url=moto_url) as store:
-        assert isinstance(store, S3Store)
-        assert store.get_tagged("a") == (None, None)
-        first = store.put_if("a", b"1", None)
-        assert store.get_tagged("a") == (b"1", first)
-        assert store.put_if("a", b"2", None) is None
-        second = store.put_if("a", b"3", first)
-        assert second not in (None, first)
-        assert store.put_if("a", b"4", first) is None
-        assert store.put_if("gone", b"5", first) is None
-        assert store.get("a") == b"3"
-        assert store.put_new_file("part", spooled(store, b"mine"))
-        other = spooled(store, b"other")
-        assert not store.put_new_file("part", other)
-        assert other.exists()
-        assert store.put_new_file("part", spooled(store, b"mine")), "its own file twice is no fault"
-        assert store.get("part") == b"mine"
-    assert not other.parent.exists(), "the spool is gone when the store is closed"
-
-
 def test_more_files_than_one_page_of_a_listing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
     names = [f"objects/{number}" for number in range(5)]

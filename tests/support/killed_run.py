@@ -1,10 +1,9 @@
-"""A run that is killed: `python -m tests.support.killed_run DIR STEP` dies before its STEPth write to the store."""
+"""The judgements of a run that is killed, and a store that kills its process before its Nth write."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from auditor.runs.stores.base import Change
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_finding, encode_object, encode_undecided
-from tests.support.samples.reports import ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
+from tests.support.samples.reports import denied, finding, gone, judged
 
 OBJECTS = 23
 PART = 5
@@ -73,15 +72,3 @@ class DyingStore(LocalStore):
         self._steps -= 1
         if self._steps == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-def main(root: Path, steps: int) -> None:
-    tally = Tally()
-    folder = RunFolder(DyingStore(root, steps), "audited", RUN, target=target(), tally=tally, part_lines=PART)
-    folder.prepare()
-    put_all(folder, tally, judgements())
-    folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -90,24 +89,6 @@ def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout.count(b": FAILED\n")) == (1, 1)
 
 
-def test_coreutils_checks_names_that_lead_out_of_the_folder(tmp_path: Path) -> None:
-    tool = shutil.which("sha256sum")
-    if tool is None:
-        pytest.skip("sha256sum is not installed")
-    folder = tmp_path / "deep" / "folder"
-    folder.mkdir(parents=True)
-    names = ["../up", "../../up\\n", str(tmp_path / "absolute\n"), "-rf", "--help", "\x1b[2J", "\\", "a  b", "\x01\x7f"]
-    for name in names:
-        (folder / name).write_bytes(name.encode())
-    manifest, counts = asyncio.run(exported(ledger_with({name: name.encode() for name in names} | {"a\0b": b""})))
-    assert (counts.keys, counts.unnameable) == (len(names), 1)
-    (tmp_path / "sums").write_bytes(manifest)
-    checked = subprocess.run([tool, "--check", "--strict", "../../sums"], cwd=folder, capture_output=True, check=False)
-    assert (checked.returncode, checked.stderr, checked.stdout.count(b": OK\n")) == (0, b"", len(names))
-    read = asyncio.run(imported(tmp_path / "sums"))
-    assert {key for key, _ in read} == set(names), "each name is a key as it stands, and no path"
-
-
 async def test_round_trip_gives_equal_expectations(tmp_path: Path) -> None:
     for form, prefix in product(FORMS, ("", "p./")):
         keys = [prefix + key for key in generated_keys(7, 600)]
@@ -186,10 +167,3 @@ async def test_no_cell_of_the_table_begins_like_a_formula(tmp_path: Path) -> Non
         cells = [cell for row in csv.reader(file) for cell in row]
     assert len(cells) == 10 * (len(set(keys)) + 1)
     assert not [cell for cell in cells if re.match(r"[=+\-@\t\r\n]", cell)]
-
-
-def test_names_that_a_form_cannot_hold() -> None:
-    readers: list[Callable[[str], bool]] = [FORMS[name].nameable for name in ("sha256sum", "bagit")]
-    assert [[nameable(key) for nameable in readers] for key in ("../up", "a/../b", "", "n\0", "..", "/x")] == [
-        [True, False], [True, False], [False, False], [False, False], [True, False], [True, True],
-    ]  # fmt: skip
