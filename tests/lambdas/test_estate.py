@@ -128,16 +128,6 @@ async def test_without_a_next_invocation_the_rest_are_holes(server: AccountsServ
     assert len(account.messages) == 1
 
 
-async def test_listing_that_is_denied_is_a_hole(server: AccountsServer, tmp_path: Path) -> None:
-    account = Account()
-    server.unlisted.add(OWN)
-    answer = await AuditFunction(environ(server, tmp_path)).handle({"all_buckets": True}, account.around())
-    assert answer["estate"]["exit_code"] == 4
-    assert "s3:ListAllMyBuckets" in answer["estate"]["accounts"][0]["hole"]
-    assert len(account.messages) == 1
-    assert account.metric("RunsFailed") == 1
-
-
 async def test_wrong_event_is_one_sentence(server: AccountsServer, tmp_path: Path) -> None:
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"all_buckets": "yes"}, "all_buckets is true or left out"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,6 @@ from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
 from auditor.runs.stores import open_store
-from auditor.s3.engines import open_engine
-from auditor.s3.engines.base import Engine, EngineChoice
-from auditor.s3.engines.pool import EnginePool
 from tests.support.deadline import Deadline
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
@@ -176,21 +172,3 @@ async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub
     assert {one["requestId"] for one in failed} == {"request-1"}
     assert failed[1]["bucket"] == "not-there"
     assert "secret" not in json.dumps([lines, metrics])
-
-
-async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
-    """A pool keeps the connections and the bucket's region from one event to the next."""
-    stub.put("audited", "key")
-    opened: list[EngineChoice] = []
-
-    def counted(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:
-        opened.append(choice)
-        return open_engine(choice)
-
-    async with EnginePool(counted) as pool:
-        service = AuditFunction(environ(stub, tmp_path), engines=pool.lend)
-        lines: list[str] = []
-        for event in ({}, {"bucket": "audited"}, {"bucket": "audited", "concurrency": 3}):
-            done = await service.handle(event, FunctionContext(seconds_left=600.0, emit=lines.append))
-            assert done["runs"][0]["coverage"]["audited"] == 1
-    assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]

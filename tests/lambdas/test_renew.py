@@ -37,6 +37,7 @@ from tests.support.object_events import by_topic, event_bridge, expose, notifica
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault
 from tests.support.servers.world import Odd, StubBucket
 
 NUMBER: Final = 40
@@ -211,22 +212,13 @@ async def test_all_messages_come_again_when_s3_is_silent_until_the_deadline(
 ) -> None:
     await nights.night(days=0.1)
     deployed.stopping.margin = 0.1
-    held = asyncio.Event()
 
-    async def opening(*_: Any) -> None:
+    def silent(operation: str, key: str, nth: int) -> Fault:
         deployed.stopping.come()
-        await held.wait()
+        return BLACK_HOLE
 
-    class Silent:
-        async def __aenter__(self) -> None:
-            await opening()
-
-        async def __aexit__(self, *_: Any) -> None: ...
-
-    silent: Any = lambda *_: Silent()  # noqa: E731 - its type is that of open_renewer
-    function = RenewFunction(deployed._environ, silent)
-    bodies = [event_bridge("k001"), event_bridge("k002")]
-    assert await deployed.deliver(*bodies, function=function) == ["0", "1"]
+    stub.faults = [silent]
+    assert await deployed.deliver(event_bridge("k001"), event_bridge("k002")) == ["0", "1"]
 
 
 async def test_renewals_of_an_audited_reports_bucket_are_no_events_to_renew_after(

@@ -131,17 +131,6 @@ async def test_run_of_a_killed_invocation_is_taken_up_unless_it_is_too_old(stub:
         assert (summary["complete"], summary["run"] == run) == (True, taken), (age, passed)
 
 
-async def test_next_hop_waits_for_the_one_before_it(stub: StubServer, tmp_path: Path) -> None:
-    me, service, run = await first_hop(stub, tmp_path)
-    claim(tmp_path, run, 1.0)  # it could not give the claim back
-    calls = len(stub.calls)
-    going = asyncio.create_task(service.handle(me.events.pop(), Account(900.0, poll=0.05).around()))
-    await asyncio.sleep(0.3)
-    assert len(stub.calls) == calls
-    (summary,) = (await going)["runs"]
-    assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (run, True, OBJECTS)
-
-
 async def test_second_start_within_a_second_is_finished_by_its_hop(stub: StubServer, tmp_path: Path) -> None:
     newest = new_run_id(datetime.now(UTC) + timedelta(seconds=60), b"0" * 3)
     running = {"format": 1, "runs": {"": {"run": newest, "ended": True}}}

@@ -64,6 +64,8 @@ async def test_path_or_file_that_is_no_ledger_is_one_sentence(tmp_path: Path) ->
     before = older.read_bytes()
     await open_once(newer)
     with closing(sqlite3.connect(newer)) as connection:
+        told = [connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")]
+        assert told == [(0x53334155,), (1,)], "a new file says that it is a ledger, and its format"
         connection.execute("PRAGMA user_version = 2")
     for path, sentence in (
         (tmp_path / "no" / "ledger.db", r"directory of --ledger .*ledger\.db does not exist: create '.*/no'"),
@@ -121,15 +123,6 @@ async def test_killed_in_mid_write_keeps_every_digest_that_was_recorded(tmp_path
         assert len(found) > recorded
         told = [[event.what for event in await ledger.history("b", key)] for key in found]
         assert told == [["recorded"]] * len(found), "a digest and its line are there both, or neither"
-
-
-async def test_new_file_says_that_it_is_a_ledger_and_its_format(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    async with open_ledger(f"sqlite:{path}"):
-        pass
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA application_id").fetchone() == (0x53334155,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 async def test_history_is_not_changed_by_hand(tmp_path: Path) -> None:

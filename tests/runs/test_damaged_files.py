@@ -215,10 +215,6 @@ def bucket_file(place: Place, data: bytes) -> None:
     document(json.loads(auditor.open_run(place.folder).bucket_file.to_json()), data)
 
 
-def last_key(place: Place, data: bytes) -> None:
-    document({"start_after": auditor.open_run(place.folder).last_key}, data)
-
-
 def resumed(place: Place, data: bytes) -> None:
     """Load the checkpoint as the process does that goes on with a run, which has no summary then."""
     hidden = place.folder / "summary.json"
@@ -285,7 +281,7 @@ DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
     "packed": (f"{RUN}/objects/{PART}", (results, checked)),
     "summary.json": (f"{RUN}/summary.json", (summary, checked)),
     "bucket.json": (f"{RUN}/bucket.json", (bucket_file, checked)),
-    "state.json": (f"{RUN}/state.json", (last_key, resumed, checked)),
+    "state.json": (f"{RUN}/state.json", (resumed, checked)),
     "parts.json": (f"{RUN}/parts.json", (of_key, checked)),
     "rollups.json": (f"{RUN}/rollups.json", (rollups,)),
     "latest.json": (f"bucket={BUCKET}/latest.json", (latest, checked)),

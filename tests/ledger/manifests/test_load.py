@@ -52,13 +52,6 @@ async def test_names_are_joined_to_the_prefix_as_data(tmp_path: Path) -> None:
     )
 
 
-async def test_second_import_writes_nothing_new(tmp_path: Path) -> None:
-    ledger = MemoryLedger()
-    sources = write(tmp_path, sums=f"{SHA}  a\n{SHA}  a\n{OTHER}  b\n")
-    assert await imported(ledger, sources) == Imported(2, 0, complete=True)
-    assert await imported(ledger, sources) == Imported(0, 2, complete=True)
-
-
 def test_contradiction_names_both_lines(tmp_path: Path) -> None:
     for lines in ([f"{SHA}  a", f"{SHA}  b", f"{OTHER}  ./a"], [f"{SHA}  a", f"{MD5}  a", f"SHA256 (a) = {OTHER}"]):
         told = refused(write(tmp_path, sums="\n".join(lines)))
