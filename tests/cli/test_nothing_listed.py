@@ -20,7 +20,6 @@ from tests.support.servers.stub import StubServer
 LEDGER = ("--ledger", "sqlite:digests.db")
 COMMANDS = {
     "audit": ("audit", "--ignore", "B01,B02"),
-    "audit --jobs": ("audit", "--ignore", "B01,B02", "--jobs", "2"),
     "hash": ("hash", *LEDGER),
     "verify": ("verify", *LEDGER),
 }
@@ -43,6 +42,7 @@ def test_one_rule_for_every_command(run: Run, stub: StubServer) -> None:
         for target, more in ((f"s3://{BUCKET}/tpyo/", ["--allow-empty"]), (f"s3://{BUCKET}/typo/", [])):
             assert run(name, target, *flags, *more)[0] == 0, command
         assert run(name, "s3://empty-one", *flags)[0] == 0, command
+    assert run(*COMMANDS["audit"], f"s3://{BUCKET}/tpyo/", "--jobs", "2")[0] == 4
     stub.world.buckets[BUCKET].versioning = "Enabled"
     stub.world.buckets[BUCKET].delete("gone/a")  # a delete marker is something
     for command in ("audit", "hash", "verify"):

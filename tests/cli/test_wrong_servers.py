@@ -17,7 +17,7 @@ from auditor.errors import CallFailed
 from auditor.s3.calls import RetryPolicy
 from tests.cli.conftest import Run
 from tests.s3.http.certificates import made
-from tests.support.engine_names import INSTALLED
+from tests.support.engine_names import OURS_FIRST
 from tests.support.fakes.caller import FakeTime, make_caller
 from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub import StubServer
@@ -36,7 +36,7 @@ def last(err: str) -> str:
     return err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("engine", INSTALLED)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 @pytest.mark.parametrize("status", [200, 403, 404])
 def test_a_web_page_is_no_s3_server(run: Run, engine: str, status: int) -> None:
     def hook(call: Call) -> Reply:
@@ -72,7 +72,7 @@ def tls_server(folder: Path, name: str = "127.0.0.1", days: tuple[int, int] = (-
         server.server_close()
 
 
-@pytest.mark.parametrize("engine", INSTALLED)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_the_other_scheme_or_a_wrong_certificate_is_named(
     run: Run, stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
@@ -137,7 +137,7 @@ THROUGH = "cannot be reached through the proxy 127.0.0.1 ("
 NO_PAGE = "is not an S3 server: it answers with text/html; check --endpoint-url and the proxy"
 
 
-@pytest.mark.parametrize("engine", INSTALLED)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_a_proxy_that_does_not_connect_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
@@ -165,7 +165,7 @@ def test_a_proxy_that_does_not_connect_is_named(
         assert last(err) == f"auditor: {wanted}"
 
 
-@pytest.mark.parametrize("engine", INSTALLED)
+@pytest.mark.parametrize("engine", OURS_FIRST)
 def test_the_words_of_a_refused_listing_are_printed(run: Run, stub: StubServer, engine: str) -> None:
     def hook(call: Call) -> Reply | None:
         refused = call.operation == "ListObjectsV2"

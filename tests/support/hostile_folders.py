@@ -67,7 +67,7 @@ def attacks() -> Iterator[tuple[str, Callable[[Path], None]]]:
     yield "a line that is nested deep", _part(gzip.compress(deep()))
     yield "a finding that is nested deep", _part(gzip.compress(deep()), "findings")
     for name in FILES:
-        yield f"{name} of many lists", _each(name, lambda file: file.write_bytes(many_lists(60 * MIB)))
+        yield f"{name} of many lists", _each(name, lambda file: file.write_bytes(many_lists(16 * MIB)))
         yield f"{name} that is nested deep", _each(name, lambda file: file.write_bytes(deep()))
         yield (
             f"{name} of one text",
