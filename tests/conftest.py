@@ -29,6 +29,7 @@ FAKE = {
     # Of one certificate: each client would else load the machine's hundred and more, which takes 30 ms.
     "AWS_CA_BUNDLE": str(Path(__file__).parent / "support" / "certificate.pem"),
     "NO_PROXY": "127.0.0.1,localhost",
+    "LANGUAGE": "C",  # argparse looks for translations of each word on the disk otherwise, for each parser of a command
 }
 NUMBERS = itertools.count()
 

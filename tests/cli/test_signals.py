@@ -22,8 +22,6 @@ from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Kind
 
-"""Seconds, on a machine that is busy. Without an end of its own a call takes 80 s until its last retry."""
-
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
@@ -61,7 +59,9 @@ def test_bucket_that_does_not_answer_the_first_questions(stub: StubServer, tmp_p
     assert f"s3://{BUCKET} did not answer before the end (stopped by SIGINT)" in err
 
 
-def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(stub: StubServer, tmp_path: Path) -> None:
+def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(
+    run: Run, stub: StubServer, tmp_path: Path
+) -> None:
     for number in range(9):
         stub.put(BUCKET, f"{number}", b"x")
     stub.faults = [lambda operation, key, nth: BLACK_HOLE if key >= "5" else None]
@@ -72,8 +72,7 @@ def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(stub: St
     assert (code, summary["coverage"]["listed"], summary["resume"]["start_after"]) == (4, 5, "4")
     assert f"--resume {summary['run']}" in err
     stub.faults = []
-    with start(tmp_path, "audit", f"s3://{BUCKET}", *flags, "--resume", summary["run"]) as resumed:
-        out, _ = resumed.communicate(timeout=60)
+    _, out, _ = run("audit", f"s3://{BUCKET}", *flags, "--resume", summary["run"])
     assert json.loads(out)["coverage"]["listed"] == 9
 
 

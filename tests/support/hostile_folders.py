@@ -71,7 +71,7 @@ def attacks() -> Iterator[tuple[str, Callable[[Path], None]]]:
         yield f"{name} that is nested deep", _each(name, lambda file: file.write_bytes(deep()))
         yield (
             f"{name} of one text",
-            _each(name, lambda file: file.write_text('{"a": "' + "a\U0001f600" * 10 * MIB + '"}')),
+            _each(name, lambda file: file.write_bytes(b'{"a": "' + "a\U0001f600".encode() * 10 * MIB + b'"}')),
         )
     for name in (*FILES, "objects/part-00000-00000.jsonl.gz", "findings/part-00000-00000.jsonl.gz"):
         yield f"{name} is a pipe", _each(name, os.mkfifo)

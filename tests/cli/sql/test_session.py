@@ -42,6 +42,12 @@ def rows(folder: Path, query: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
+def session(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with open_session(folder, "audited", RUN) as connection:
+        yield connection
+
+
+@pytest.fixture
 def locked(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection as a session has it, for statements that a session refuses before DuckDB sees them."""
     with duckdb.connect() as connection:
@@ -71,7 +77,9 @@ def test_a_query_reads_no_other_file(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["bucket=audited"]
 
 
-def test_duckdb_itself_refuses_more_than_queries(locked: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_duckdb_itself_refuses_more_than_queries(
+    locked: duckdb.DuckDBPyConnection, session: duckdb.DuckDBPyConnection, folder: Path
+) -> None:
     for statement in (
         "COPY (SELECT 1) TO '{outside}'",
         "ATTACH '{outside}' AS other",
@@ -93,11 +101,11 @@ def test_duckdb_itself_refuses_more_than_queries(locked: duckdb.DuckDBPyConnecti
         with pytest.raises(duckdb.Error):
             locked.execute(text)
         with pytest.raises(UsageError):
-            rows(folder, text)
+            list(answer(session, text, "jsonl", 100))
     assert [path.name for path in folder.parent.iterdir()] == ["private"]
     for statement in ("CREATE TABLE t (a INT)", "DROP VIEW objects", "EXPLAIN ANALYZE SELECT 1", "CHECKPOINT"):
         with pytest.raises(UsageError, match="a query is one SELECT, not "):
-            rows(folder, statement)
+            list(answer(session, statement, "jsonl", 100))
     assert rows(folder, "SELECT count(*) AS n FROM objects") == [{"n": 0}]
 
 

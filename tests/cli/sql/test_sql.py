@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,11 +21,13 @@ import pytest
 
 from auditor.cli.sql.session import ROWS
 from tests.cli.conftest import Run
+from tests.conftest import FAKE
+from tests.support.audit_runs import audit
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.paths import ROOT
-from tests.support.servers.clients import client
+from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import canned
+from tests.support.servers.world import World, canned
 
 PAGE = re.findall(
     r"^```sql\n(.*?)^```", (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
@@ -70,16 +74,26 @@ def keys(run: Run, folder: str, query: str) -> set[str]:
     return {row["key"] for row in rows(run, folder, query)}
 
 
-@pytest.fixture
-def folder(run: Run, stub: StubServer) -> str:
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with three pairs of objects, of which the ACL, or the HEAD, could not be read: first, between and last."""
-    for key in ("b", "c/1", "d"):
-        stub.put("audited", key)
-    stub.put("audited", "open/1", grants=canned("public-read", "a0" * 32))
-    for place in ("a", "c/2", "z"):
-        stub.put("audited", f"{place}/acl", deny={"acl"})
-        stub.put("audited", f"{place}/head", deny={"head"})
-    return audited(run, stub)
+    with StubServer(World()) as stub, pytest.MonkeyPatch.context() as environment:
+        for name, value in FAKE.items():
+            environment.setenv(name, value)
+        stub.world.add(BUCKET)
+        for key in ("b", "c/1", "d"):
+            stub.put(BUCKET, key)
+        stub.put(BUCKET, "open/1", grants=canned("public-read", "a0" * 32))
+        for place in ("a", "c/2", "z"):
+            stub.put(BUCKET, f"{place}/acl", deny={"acl"})
+            stub.put(BUCKET, f"{place}/head", deny={"head"})
+        return asyncio.run(audit(stub, tmp_path_factory.mktemp("runs"))).folder
+
+
+@pytest.fixture
+def folder(run: Run, whole_run: Path) -> str:
+    """A copy of the run in this directory."""
+    return str(shutil.copytree(whole_run, Path("auditor-runs", whole_run.parent.name, whole_run.name)))
 
 
 def test_no_unread_object_is_among_those_without_a_public_grant(run: Run, folder: str) -> None:
