@@ -119,7 +119,12 @@ def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_noted(stu
     assert summary["resume"]["reason"] == "stopped by SIGINT"
     done = summary["outcomes"]["match"]
     assert 0 < done < len(keys)
-    assert [key for key in keys if asyncio.run(noted(stub, tmp_path, key))] == keys[:done]
+
+    async def kept() -> list[str]:
+        async with make_bench(stub, tmp_path) as bench:
+            return [key for key in keys if await bench.noted(key)]
+
+    assert asyncio.run(kept()) == keys[:done]
 
 
 def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer, tmp_path: Path) -> None:
