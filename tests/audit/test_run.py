@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +19,7 @@ from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
 from tests.support.audit_runs import Line, Result, audit, without
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
-from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
+from tests.support.servers.samples import KINDS, SAMPLES, sample_bucket, sample_key, sample_kind
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import (
     SLOW_DOWN,
@@ -59,40 +58,12 @@ def findings_of(result: Result) -> list[Line]:
     return sorted(without(result.findings, "since"), key=lambda line: line["fingerprint"])
 
 
-def _put_order(bucket: StubBucket) -> list[str]:
-    """Keys in the order in which sample_bucket made them, found by their bodies, "object N"."""
-    objects = [bucket.objects.versions(key)[0] for key in bucket.objects.keys]
-    ordered = sorted(objects, key=lambda item: int(item.read().split()[1]))
-    return [item.key for item in ordered]
-
-
-EXPECTED: Final[Mapping[str, tuple[str, list[str]]]] = {
-    "private": ("private", []),
-    "public-read": ("exposed", ["O02"]),
-    "authenticated-read": ("exposed", ["O04"]),
-    "public-write-acp": ("exposed", ["O01"]),
-    "public-read-acp": ("exposed", ["O05"]),
-    "stranger-read": ("shared", ["O08"]),
-    "stranger-full": ("shared", ["O07"]),
-    "foreign-owner": ("shared", ["O09", "O11"]),
-    "unencrypted": ("private", ["E01"]),
-    "kms": ("private", []),
-    "archived": ("private", []),
-    "denied-acl": ("unknown", []),
-}
-UNREAD: Final = {
-    "denied-acl": [{"action": "GetObjectAcl", "code": "AccessDenied"}],
-    "denied-head": [{"action": "HeadObject", "code": "403"}],
-    "sse-c": [{"action": "HeadObject", "code": "SSE-C"}],
-}
-
-
 async def test_every_object_has_an_outcome_a_verdict_its_rules_and_its_owner(
     stub: StubServer, samples: StubBucket, tmp_path: Path
 ) -> None:
     result = await audit(stub, tmp_path, ignore=("K01",))
-    kinds = {key: sample_kind(number) for number, key in enumerate(_put_order(samples))}
-    undecided = {key for key, kind in kinds.items() if kind in UNREAD}
+    kinds = {sample_key(number): sample_kind(number) for number in range(COUNT)}
+    undecided = {key for key, kind in kinds.items() if KINDS[kind].unread}
     assert (result.summary["complete"], result.code) == (True, 4)
     assert result.coverage == {
         "listed": COUNT,
@@ -103,11 +74,12 @@ async def test_every_object_has_an_outcome_a_verdict_its_rules_and_its_owner(
     }
     assert {line["key"] for line in result.undecided} == undecided
     for line in result.undecided:
-        assert line["unread"] == UNREAD[kinds[line["key"]]]
+        action, code = KINDS[kinds[line["key"]]].unread or ("", "")
+        assert line["unread"] == [{"action": action, "code": code}]
     for key, kind in kinds.items():
         line = result.line(key)
         assert line["owner"] == (STRANGER if "foreign" in kind else OWNER)
-        assert kind not in EXPECTED or (line["verdict"], line["rules"]) == EXPECTED[kind]
+        assert (line["verdict"], tuple(line["rules"])) == (KINDS[kind].verdict, KINDS[kind].rules)
 
 
 async def test_metadata_is_kept_by_name_only_unless_asked(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
@@ -205,7 +177,7 @@ async def test_only_the_calls_that_the_rules_need(stub: StubServer, samples: Stu
     stub.forget()
     listing = await audit(stub, tmp_path, only=("O09", "K01"))
     assert stub.count("GetObjectAcl") == stub.count("HeadObject") == 0
-    foreign = {key for number, key in enumerate(_put_order(samples)) if "foreign" in sample_kind(number)}
+    foreign = {sample_key(number) for number in range(COUNT) if "foreign" in sample_kind(number)}
     assert {line["key"] for line in listing.findings if line["rule"] == "O09"} == foreign
     heads = await audit(stub, tmp_path, only=("E01",))
     assert stub.count("GetObjectAcl") <= heads.coverage["undecided"]
