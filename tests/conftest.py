@@ -38,6 +38,9 @@ def pytest_configure() -> None:
     """Heed Ctrl-C, in the programs that tests start too: a shell has what it starts in the background ignore it."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection() -> None:
     gc.disable()  # thousands of tests are collected, and no garbage
 
 

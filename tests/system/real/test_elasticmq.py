@@ -36,6 +36,7 @@ from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
+from tests.support.chaos import waiting
 from tests.support.paths import ROOT
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
@@ -164,12 +165,6 @@ def letters(sqs: Any, dead: str) -> list[tuple[str, str | None]]:
     return found
 
 
-def left(sqs: Any, url: str) -> int:
-    names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
-    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
-    return sum(int(found[name]) for name in names)
-
-
 async def test_packed_objects_are_hashed_and_the_queue_is_empty(
     stub: StubServer, sqs: Any, queue: str, dead: str, ledger: str
 ) -> None:
@@ -180,7 +175,7 @@ async def test_packed_objects_are_hashed_and_the_queue_is_empty(
     async with processing(stub, queue, ledger) as processor:
         assert await worked(processor) == Counts(messages=5, hashed=450)
     assert await digests(ledger, list(objects)) == [hashlib.sha256(data).hexdigest() for data in objects.values()]
-    assert (left(sqs, queue), left(sqs, dead)) == (0, 0)
+    assert (waiting(sqs, queue), waiting(sqs, dead)) == (0, 0)
 
 
 async def test_message_in_hand_stays_hidden_however_long_it_takes(
@@ -211,7 +206,7 @@ async def test_poison_among_good_ones_goes_to_the_dead_letters_with_its_reason(
     async with processing(stub, queue, ledger) as processor:
         assert await worked(processor) == Counts(messages=3, hashed=1, failed=2, dead_lettered=2)
     assert dict(letters(sqs, dead)) == poison
-    assert left(sqs, queue) == 0
+    assert waiting(sqs, queue) == 0
 
 
 async def test_object_that_fails_comes_again_after_its_delay_and_then_to_the_dead_letters(
