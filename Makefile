@@ -71,7 +71,7 @@ test-package: install
 	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
 
 # What reads S3 by an SDK, and what checks a request against its model.
-NEWEST := tests/system/newest tests/s3/engines tests/s3/test_bucket.py tests/s3/test_bucket_settings.py tests/audit/test_event_holds.py \
+NEWEST := tests/system/newest tests/s3/engines tests/s3/test_bucket.py tests/s3/test_bucket_settings.py tests/audit/test_run_facts.py \
 	tests/audit/test_customer_key_block.py tests/hashing/test_run.py tests/cli/test_inventory.py
 
 # the engines direct and boto3 on the newest botocore, which aioboto3 refuses
