@@ -58,13 +58,18 @@ class FirstCallGate:
         self._lock = Lock()
         self._caller: int | None = None
         self._answered = False
+        self._open = False
 
     def before(self, **_: Any) -> None:
         """Before a call: wait while another thread makes the client's first call.
 
-        Once a call was answered, no call waits.
+        Once a call was answered, or was waited for in vain, no call waits: botocore has no event for a call whose
+        answer it cannot parse.
         """
-        if not self._answered and self._lock.acquire(timeout=self._longest):
+        if self._answered or self._open:
+            return
+        self._open = not self._lock.acquire(timeout=self._longest)
+        if not self._open:
             self._caller = get_ident()
             if self._is_answered():  # another call ended while this thread waited
                 self._caller = None

@@ -26,6 +26,7 @@ def test_the_report_by_the_connection_of_the_flags(tmp_path: Path, monkeypatch: 
         server.put(BUCKET, "secret-name/public", acl="public-read")
         server.put(BUCKET, "secret-name/private")
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("AUDITOR_RETRY_SECONDS", "1")
         flags = ["--profile", "mine", "--endpoint-url", server.url, "--region", "us-east-1"]
         assert main([f"s3://{BUCKET}", "--report", str(report), "--vantage", "198.51.100.7", *flags]) == 0
         assert {call.operation for call in server.asked} == {"HeadObject", "GetObjectAcl"}

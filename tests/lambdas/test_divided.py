@@ -291,7 +291,7 @@ async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> 
 
 
 async def test_the_plan_says_how_many_ranges_the_events_ceiling_takes(filled: StubServer, tmp_path: Path) -> None:
-    for setting, max_rate, at_once in (("auto", 0.5, 2), ("auto", 8_534.0, 3), ("auto", 30_000, 8), ("7", 2_000, 7)):
+    for setting, max_rate, at_once in (("auto", 100.0, 2), ("auto", 8_534.0, 3), ("auto", 30_000, 8), ("7", 2_000, 7)):
         environ = environ_of(filled, tmp_path / f"{setting} {max_rate}", AUDITOR_MAP_CONCURRENCY=setting)
         plan = await planned(AuditFunction(environ), max_rate=max_rate)
         assert plan["at_once"] == at_once, (setting, max_rate)

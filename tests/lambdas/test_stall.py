@@ -44,9 +44,9 @@ def function(stub: StubServer, out: Path | str, buckets: str = "audited", **more
     return AuditFunction({**environ, "AUDITOR_CONCURRENCY": "2", "AUDITOR_FAIL_ON": "never", **more})
 
 
-def near() -> Account:
+def near(margin: float = MARGIN) -> Account:
     """An account whose deadlines come when a server falls silent."""
-    return Account(1.0, deadline=Deadline(MARGIN, CUT))
+    return Account(1.0, deadline=Deadline(margin, CUT))
 
 
 def silence(account: Account, concerns: Callable[[str, str], bool]) -> Plan:
@@ -193,7 +193,7 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(moto_url: s
             s3.put_object(Bucket=f"audited-{name}", Key=f"{number:03}", Body=b"x")
         environ = {"AUDITOR_ENDPOINT_URL": server.url, "AUDITOR_OUT": f"s3://reports-{name}/audits"}
         service = AuditFunction({**environ, "AUDITOR_BUCKETS": f"audited-{name}", "AUDITOR_FAIL_ON": "never"})
-        account, listed = replace(near(), poll=0.2), threading.Event()  # the first hop cannot give its claim back
+        account, listed = replace(near(4.0), poll=0.2), threading.Event()  # the first hop cannot give its claim back
 
         def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
             if "list-type=2" in target and target.startswith("/audited"):

@@ -30,21 +30,21 @@ def obey(seeds: range) -> None:
     assert sum(one.complex for one in trials.values()) * 20 <= len(seeds), "at most 5 % are too complex"
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_a_thousand_cases(part: int) -> None:
+@pytest.mark.parametrize("part", range(4))
+def test_five_hundred_cases(part: int) -> None:
     agree_on(range(part * 125, part * 125 + 125))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_three_hundred_cases_with_the_keys_of_2026(part: int) -> None:
-    first = KEYS_OF_2026_FROM + part * 75
-    agree_on(range(first, first + 75))
+@pytest.mark.parametrize("part", range(2))
+def test_two_hundred_cases_with_the_keys_of_2026(part: int) -> None:
+    first = KEYS_OF_2026_FROM + part * 100
+    agree_on(range(first, first + 100))
 
 
 def test_a_sample_of_large_policies() -> None:
     """Of 1 to 4 kB, and of 8 to 20 kB, which obey the laws of verdicts."""
-    agree_on(range(20), generate_large, 1)
-    obey(range(30, 35))
+    agree_on(range(10), generate_large, 1)
+    obey(range(30, 32))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from tests.verdict.oracle.generator import generate
 from tests.verdict.oracle.recipe import OURS, Recipe
 from tests.verdict.test_cases import HIDDEN, NOW
 
-SEEDS: Final = range(300)
+SEEDS: Final = range(100)
 USER: Final = "directory-user u-1"
 READ: Final = {"to": "user u-1"}
 WRITE: Final = {"to": "user u-1", "permission": "WRITE"}
