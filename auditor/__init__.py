@@ -13,14 +13,6 @@ from auditor.model import version
 __version__ = version.VERSION
 
 if TYPE_CHECKING:
-    from auditor.audit.library import audit_bucket as audit_bucket
-    from auditor.audit.library import audit_bucket_async as audit_bucket_async
-    from auditor.audit.library import explain as explain
-    from auditor.audit.library import explain_async as explain_async
-    from auditor.audit.offline import check_run as check_run
-    from auditor.audit.offline import judge_run as judge_run
-    from auditor.audit.offline import what_if as what_if
-    from auditor.audit.what_if import WhatIf as WhatIf
     from auditor.config.settings import Settings as Settings
     from auditor.errors import AuditorError as AuditorError
     from auditor.errors import BucketError as BucketError
@@ -32,8 +24,6 @@ if TYPE_CHECKING:
     from auditor.errors import RunError as RunError
     from auditor.errors import RunStopped as RunStopped
     from auditor.errors import UsageError as UsageError
-    from auditor.hashing.library import hash_bucket as hash_bucket
-    from auditor.hashing.library import hash_bucket_async as hash_bucket_async
     from auditor.hashing.run import HashRunSummary as HashRunSummary
     from auditor.model.access import Verdict as Verdict
     from auditor.model.bucket import BucketFacts as BucketFacts
@@ -53,6 +43,18 @@ if TYPE_CHECKING:
     from auditor.model.run_lines import UndecidedLine as UndecidedLine
     from auditor.model.summary import ChangeKind as ChangeKind
     from auditor.model.summary import Summary as Summary
+    from auditor.offline.library.audits import audit_bucket as audit_bucket
+    from auditor.offline.library.audits import audit_bucket_async as audit_bucket_async
+    from auditor.offline.library.audits import explain as explain
+    from auditor.offline.library.audits import explain_async as explain_async
+    from auditor.offline.library.hashing import hash_bucket as hash_bucket
+    from auditor.offline.library.hashing import hash_bucket_async as hash_bucket_async
+    from auditor.offline.library.runs import check_run as check_run
+    from auditor.offline.library.runs import judge_run as judge_run
+    from auditor.offline.library.runs import what_if as what_if
+    from auditor.offline.library.verification import verify_bucket as verify_bucket
+    from auditor.offline.library.verification import verify_bucket_async as verify_bucket_async
+    from auditor.offline.what_if import WhatIf as WhatIf
     from auditor.progress import Snapshot as Snapshot
     from auditor.reports.diff import RunChange as RunChange
     from auditor.reports.diff import diff as diff
@@ -64,14 +66,12 @@ if TYPE_CHECKING:
     from auditor.runs.run import open_run as open_run
     from auditor.verdict.judge import access_of as access_of
     from auditor.verdict.judge import verdict_of as verdict_of
-    from auditor.verify.library import verify_bucket as verify_bucket
-    from auditor.verify.library import verify_bucket_async as verify_bucket_async
     from auditor.verify.summary import VerifySummary as VerifySummary
 
 _PUBLIC: Final = {
-    "audit.library": ("audit_bucket", "audit_bucket_async", "explain", "explain_async"),
-    "audit.offline": ("check_run", "judge_run", "what_if"),
-    "audit.what_if": ("WhatIf",),
+    "offline.library.audits": ("audit_bucket", "audit_bucket_async", "explain", "explain_async"),
+    "offline.library.runs": ("check_run", "judge_run", "what_if"),
+    "offline.what_if": ("WhatIf",),
     "config.settings": ("Settings",),
     "errors": (
         "AuditorError",
@@ -85,7 +85,7 @@ _PUBLIC: Final = {
         "RunStopped",
         "UsageError",
     ),
-    "hashing.library": ("hash_bucket", "hash_bucket_async"),
+    "offline.library.hashing": ("hash_bucket", "hash_bucket_async"),
     "hashing.run": ("HashRunSummary",),
     "model.access": ("Verdict",),
     "model.bucket": ("BucketFacts", "PublicAccessBlock"),
@@ -101,7 +101,7 @@ _PUBLIC: Final = {
     "runs.checking": ("RunCheck",),
     "runs.run": ("Run", "open_run"),
     "verdict.judge": ("access_of", "verdict_of"),
-    "verify.library": ("verify_bucket", "verify_bucket_async"),
+    "offline.library.verification": ("verify_bucket", "verify_bucket_async"),
     "verify.summary": ("VerifySummary",),
 }
 """The public names of each module."""

@@ -9,8 +9,8 @@ from auditor.cli.help import make_parser
 from auditor.config import values
 from auditor.config.settings import CHANNELS, SETTINGS
 from auditor.model.bucket import Semantics
+from auditor.offline.library.verification import COMPARED
 from auditor.s3.engines import ENGINES
-from auditor.verify.library import COMPARED
 
 PATH: Final = "auditor/config/keyword_types.py"
 _CALLS: Final = ("retry_attempts", "retry_seconds", "first_answer")

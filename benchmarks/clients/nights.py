@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.context import RunContext
-from auditor.audit.estimate import EstimateRun
 from auditor.audit.kind import RunKind, RunObjects
 from auditor.audit.resume import judging
 from auditor.audit.run import Audit
@@ -21,6 +20,7 @@ from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
 from auditor.model.target import Target
+from auditor.offline.estimate import EstimateRun
 from auditor.rules.judge import Judge
 from auditor.runs.paths import bucket_path
 from auditor.runs.stores.local import LocalStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.audit.estimate import CALL_SECONDS
 from auditor.lambdas.handover import MARGIN_SECONDS
+from auditor.offline.estimate import CALL_SECONDS
 from auditor.s3.concurrency import AUTO_CEILING
 from benchmarks.scale import night, prices, words
 from benchmarks.scale.assumed import ACL_DAYS, HEAD_DAYS, usual

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.audit.estimate import CALL_SECONDS
 from auditor.audit.mixed.spreading import MEMORY
 from auditor.config.settings import Settings
 from auditor.lambdas.handover import MARGIN_SECONDS, MOST_HOPS
+from auditor.offline.estimate import CALL_SECONDS
 from auditor.runs.folder import PART_LINES
 from auditor.s3.concurrency import AUTO_CEILING
 from benchmarks.scale.measured import Measured

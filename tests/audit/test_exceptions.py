@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from auditor.errors import RunChanged
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionEntry
-from tests.audit.test_again import judged_again
+from tests.offline.test_rejudge import judged_again
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.offline import check_run
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -21,6 +20,7 @@ from auditor.errors import OutputError, RunComplete
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
+from auditor.offline.library.runs import check_run
 from auditor.runs.checking import RunCheck, RunChecker
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from auditor import check_run, judge_run
-from auditor.audit.library import explain_async
 from auditor.errors import RunChanged, RunDamaged
 from auditor.model.object import Unread
+from auditor.offline.library.audits import explain_async
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.key_file import KeyFile
 from tests.support.audit_runs import Result, audit

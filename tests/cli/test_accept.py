@@ -16,7 +16,7 @@ from auditor.model.exception_matching import covers_key
 from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS
 from auditor.model.run_lines import FindingLine
-from auditor.reports.accept import entry_for
+from auditor.offline.accept import entry_for
 from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.stub import StubServer

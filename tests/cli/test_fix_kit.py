@@ -18,12 +18,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from auditor.audit.kit.acl_jobs import MOST_RESTORED
-from auditor.audit.kit.build import FixKit
 from auditor.cli.main import main
 from auditor.errors import RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant
+from auditor.offline.fix_kit.acl_jobs import MOST_RESTORED
+from auditor.offline.fix_kit.build import FixKit
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
 from auditor.runs.folder_place import open_run
 from auditor.verdict.change import MOST_BYTES

@@ -16,7 +16,6 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.audit.explain import explain_from_run, name_of
 from auditor.audit.renewal.renew import Renewer, open_renewer
 from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
@@ -26,6 +25,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.renew import RenewFunction
 from auditor.model.dates import iso_date
 from auditor.model.object import ALL_USERS
+from auditor.offline.explain import explain_from_run, name_of
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import RenewedObject, read_renewals
 from auditor.runs.stores.local import LocalStore

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
-from auditor.reports.accept import entries_for_group
+from auditor.offline.accept import entries_for_group
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore
 from tests.support.samples.reports import RUN, judged, rollups_of

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.offline import check_run
+from auditor.offline.library.runs import check_run
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.paths import run_path

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.offline import check_run
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
+from auditor.offline.library.runs import check_run
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.latest import last_run

@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from auditor.audit.kit.readiness import Readiness
-from auditor.audit.probe.compare_answers import ObjectResult
-from auditor.audit.probe.stranger_claims import Asked
 from auditor.audit.ranges.plan import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import export as history
@@ -17,6 +14,9 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import Semantics
 from auditor.model.finding import Severity
 from auditor.model.summary import ChangeKind, Changes
+from auditor.offline.fix_kit.readiness import Readiness
+from auditor.offline.probe.compare_answers import ObjectResult
+from auditor.offline.probe.stranger_claims import Asked
 from auditor.reports.explain import ReasonGroup
 from auditor.reports.what_if import Move
 from tools.schemas.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker

@@ -19,7 +19,7 @@ from auditor.model.audiences import known_audiences
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine
-from auditor.reports.accept import entries_for_group, entry_for
+from auditor.offline.accept import entries_for_group, entry_for
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 

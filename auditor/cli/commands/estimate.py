@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.estimate import EstimateRun
 from auditor.audit.ranges.plan import RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.audit.resume import rules_of
 from auditor.cli import signals
@@ -24,6 +23,7 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
+from auditor.offline.estimate import EstimateRun
 from auditor.reports.estimate import Estimate, estimate_text, summed
 from auditor.reports.text_table import Column, text_table
 from auditor.runs.latest import last_run

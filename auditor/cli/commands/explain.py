@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from auditor.audit.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import RUN, Flags
@@ -15,6 +14,7 @@ from auditor.cli.terminal import columns
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
+from auditor.offline.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
 from auditor.reports.explain import Explanation, render
 
 

@@ -24,7 +24,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.ledger.base import DAMAGED, SOUND, Checked, Event, KeyRecord, Ledger, Soundness
 from auditor.model.target import Target
-from auditor.reports import key_history as evidence
+from auditor.offline import key_history as evidence
 from auditor.text import counted, healed_rows, visible
 
 SHOWN: Final = 100

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from auditor.audit.probe.probe_result import ProbeResult
-from auditor.audit.probe.probe_run import ProbeOrder, ProbeRequest, probe
-from auditor.audit.probe.sample import MOST, SAMPLE
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import OBJECTS, Flags, whole_number
 from auditor.cli.output import expect, say
 from auditor.cli.progress import counting, shown
 from auditor.errors import RunStopped
+from auditor.offline.probe.probe_result import ProbeResult
+from auditor.offline.probe.probe_run import ProbeOrder, ProbeRequest, probe
+from auditor.offline.probe.sample import MOST, SAMPLE
 from auditor.runs.folder_place import open_run
 from auditor.text import visible
 

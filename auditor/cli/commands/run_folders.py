@@ -17,13 +17,10 @@ from urllib.parse import quote
 from msgspec.structs import asdict, replace
 
 from auditor.aio import loop as loops
-from auditor.audit.again import JudgeAgain
 from auditor.audit.estate.page import entries_beside
 from auditor.audit.index import NAME as INDEX
 from auditor.audit.index import entries_in, index_text, write_index
 from auditor.audit.judged_by import judged_by
-from auditor.audit.security_hub import SentFindings, open_security_hub
-from auditor.audit.stored_page import page_again
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
 from auditor.cli.flags import RUN, Flags, flag_of
@@ -36,6 +33,9 @@ from auditor.config.settings import Settings
 from auditor.config.values import account as account_of
 from auditor.errors import OutputError, UsageError
 from auditor.model.summary import Summary
+from auditor.offline.rejudge import JudgeAgain
+from auditor.offline.security_hub import SentFindings, open_security_hub
+from auditor.offline.stored_page import page_again
 from auditor.progress import Snapshot
 from auditor.reports.diff import Diff, FirstChanges, change_line, render
 from auditor.reports.formats import FORMATS, PRINTED

@@ -7,9 +7,6 @@ import json
 import os
 from typing import Final
 
-from auditor.audit.kit.build import FixKit
-from auditor.audit.kit.readme import Kit, table
-from auditor.audit.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
 from auditor.cli.flags import RESULTS, Flags
@@ -17,6 +14,9 @@ from auditor.cli.output import print_text
 from auditor.cli.terminal import columns
 from auditor.config import values
 from auditor.errors import UsageError
+from auditor.offline.fix_kit.build import FixKit
+from auditor.offline.fix_kit.readme import Kit, table
+from auditor.offline.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
 from auditor.reports.formats.sarif import as_sarif
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines

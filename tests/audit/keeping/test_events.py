@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.explain import explain_from_run, name_of
 from auditor.audit.renewal.events import BatchRenewer, EventCounts, EventRenewer
 from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.bucket import PublicAccessBlock
+from auditor.offline.explain import explain_from_run, name_of
 from auditor.reports.alert import renewal_alert
 from auditor.reports.channel_texts import text_of
 from auditor.reports.explain import render

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.estimate import EstimateRun
 from auditor.config.settings import Settings
 from auditor.model.target import Target
+from auditor.offline.estimate import EstimateRun
 from benchmarks.scale import bill, prices
 from benchmarks.scale.bill import Term, total
 from benchmarks.scale.find import simulate

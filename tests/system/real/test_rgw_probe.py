@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.probe.compare_answers import ObjectResult
-from auditor.audit.probe.probe_result import ProbeResult
-from auditor.audit.probe.probe_run import ProbeOrder, ProbeRequest, probe
 from auditor.config.settings import Settings
+from auditor.offline.probe.compare_answers import ObjectResult
+from auditor.offline.probe.probe_result import ProbeResult
+from auditor.offline.probe.probe_run import ProbeOrder, ProbeRequest, probe
 from auditor.runs.folder_place import open_run
 from auditor.s3.rate import RateLimit
 from tests.support.servers.rgw import RgwServer

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.audit.probe.probe_run import ProbeOrder
-from auditor.audit.probe.strangers import PER_SECOND
+from auditor.offline.probe.probe_run import ProbeOrder
+from auditor.offline.probe.strangers import PER_SECOND
 from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
-from tests.audit.probe.conftest import Probing
+from tests.offline.probe.conftest import Probing
 
 
 class Clock:

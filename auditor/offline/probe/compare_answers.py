@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from auditor.audit.probe.stranger_claims import Question, StrangerClaims
+from auditor.offline.probe.stranger_claims import Question, StrangerClaims
 
 ANSWERS: Final = "200"
 REFUSALS: Final = frozenset({"400", "401", "403"})

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Unpack
 
-from auditor.audit.again import JudgeAgain
 from auditor.audit.judged_by import judged_by
-from auditor.audit.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.config import values
 from auditor.config.keyword_types import JudgeKeywords
 from auditor.config.keywords import check_flags, check_texts, documented, plain_value, renamed
 from auditor.config.layers import Layer
+from auditor.offline.rejudge import JudgeAgain
+from auditor.offline.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
 from auditor.runs import folder_place
 from auditor.runs.bucket_file import NAME
 from auditor.runs.checking import RunCheck, RunChecker

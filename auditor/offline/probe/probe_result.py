@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from auditor.audit.probe.compare_answers import ObjectResult
-from auditor.audit.probe.stranger_claims import Question
 from auditor.model.run_lines import ObjectLine
 from auditor.model.version import VERSION
+from auditor.offline.probe.compare_answers import ObjectResult
+from auditor.offline.probe.stranger_claims import Question
 from auditor.text import counted, tallied, visible
 
 _STRANGERS: Final = {False: "unsigned", True: "signed"}

@@ -13,12 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.audit.begin import AskedBucket, open_asked
-from auditor.audit.probe.compare_answers import Found, ObjectResult, compare, contradicted, object_result
-from auditor.audit.probe.probe_result import Disagreement, ProbeResult
-from auditor.audit.probe.sample import MOST, SAMPLE, Sampler, sampled
-from auditor.audit.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
-from auditor.audit.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
-from auditor.audit.what_if import ChangedJudge
 from auditor.aws.plain import custom_endpoint
 from auditor.config import values
 from auditor.config.resources import caller_of, connection_to
@@ -28,6 +22,12 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Ask, Evidence, FactSource, Head, Skipped
 from auditor.model.run_lines import ObjectLine
+from auditor.offline.probe.compare_answers import Found, ObjectResult, compare, contradicted, object_result
+from auditor.offline.probe.probe_result import Disagreement, ProbeResult
+from auditor.offline.probe.sample import MOST, SAMPLE, Sampler, sampled
+from auditor.offline.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
+from auditor.offline.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
+from auditor.offline.what_if import ChangedJudge
 from auditor.rules.plan import ACLS_DISABLED
 from auditor.runs.reading import RunReader
 from auditor.s3.calls import RetryPolicy

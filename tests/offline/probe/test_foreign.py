@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.audit.probe.probe_run import ProbeOrder
 from auditor.errors import UsageError
 from auditor.model.object import AUTHENTICATED_USERS, Grant
-from tests.audit.probe.conftest import Probing
-from tests.audit.probe.test_probe import FULL, counts, left_out
+from auditor.offline.probe.probe_run import ProbeOrder
+from tests.offline.probe.conftest import Probing
+from tests.offline.probe.test_probe import FULL, counts, left_out
 from tests.support.servers.strangers import FOREIGN, FOREIGN_ID, FOREIGN_KEY, OWN_KEY, signer_of
 from tests.support.servers.world import STRANGER, Odd
 

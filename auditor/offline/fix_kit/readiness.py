@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.audit.kit.policy_change import KitObject
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import (
     ALL_USERS,
@@ -22,6 +21,7 @@ from auditor.model.object import (
     Unread,
 )
 from auditor.model.target import Target
+from auditor.offline.fix_kit.policy_change import KitObject
 from auditor.reports.what_if import OTHERS
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
 from auditor.text import counted, visible

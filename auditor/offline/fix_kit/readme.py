@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.audit.kit.acl_jobs import (
+from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
+from auditor.model.exception import ExceptionUse
+from auditor.offline.fix_kit.acl_jobs import (
     KEY_ROLE,
     KEY_SNAPSHOT,
     MOST_RESTORED,
@@ -20,10 +22,8 @@ from auditor.audit.kit.acl_jobs import (
     Kept,
     KeptKey,
 )
-from auditor.audit.kit.policy_change import LeftOut, PolicyDraft, agreed, sentences
-from auditor.audit.kit.readiness import Assessment
-from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
-from auditor.model.exception import ExceptionUse
+from auditor.offline.fix_kit.policy_change import LeftOut, PolicyDraft, agreed, sentences
+from auditor.offline.fix_kit.readiness import Assessment
 from auditor.reports.phrases import shell_line
 from auditor.reports.text_table import TableLayout, labelled
 from auditor.text import counted, visible

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from auditor.audit.probe.stranger_claims import Asked, Question
 from auditor.aws.connection import Connection
 from auditor.errors import CallFailed, UsageError
 from auditor.model.bucket import BucketFacts
+from auditor.offline.probe.stranger_claims import Asked, Question
 from auditor.s3.bucket import open_reader
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit

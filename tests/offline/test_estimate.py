@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.estimate import EstimateRun
 from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
+from auditor.offline.estimate import EstimateRun
 from auditor.reports.estimate import Estimate
 from auditor.runs.reading import RunReader
 from tests.support.audit_runs import audit

@@ -16,7 +16,6 @@ from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.line_writer import LineWriter, summed_up
 from auditor.audit.report import page_of
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, StoredStandings, stored_counts
-from auditor.audit.stored_values import StoredValues
 from auditor.errors import OutputError, RunStopped
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
@@ -24,6 +23,7 @@ from auditor.model.line_records import routed_line
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
+from auditor.offline.stored_values import StoredValues
 from auditor.progress import Snapshot
 from auditor.reports.changes import causes_between
 from auditor.reports.first_steps import JudgedFor

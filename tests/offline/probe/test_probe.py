@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.probe.compare_answers import ObjectResult
-from auditor.audit.probe.probe_result import ProbeResult
-from auditor.audit.probe.probe_run import ProbeOrder
 from auditor.errors import UsageError
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, Grant
-from tests.audit.probe.conftest import Probing
+from auditor.offline.probe.compare_answers import ObjectResult
+from auditor.offline.probe.probe_result import ProbeResult
+from auditor.offline.probe.probe_run import ProbeOrder
+from tests.offline.probe.conftest import Probing
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.strangers import signer_of

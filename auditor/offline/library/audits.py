@@ -8,11 +8,11 @@ from typing import Unpack
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.audit.explain import explain_from_run, live_bucket, name_of, run_place
 from auditor.audit.run import Audit
 from auditor.config.keyword_types import AuditKeywords, ExplainKeywords
 from auditor.config.keywords import Progress, check_texts, documented, ignored, plain_value, settings_from, target_from
 from auditor.config.resources import open_resources
+from auditor.offline.explain import explain_from_run, live_bucket, name_of, run_place
 from auditor.progress import reporting
 from auditor.reports.explain import Explanation
 from auditor.runs import folder_place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.kit.prefix_cover import Cover, KeyCover
+from auditor.offline.fix_kit.prefix_cover import Cover, KeyCover
 
 KEYS = st.lists(
     st.tuples(st.text("ab/é", min_size=1, max_size=6), st.frozensets(st.sampled_from("RW"))),

@@ -14,9 +14,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.audit.kit.acl_jobs import MOST_RESTORED, RULE, AclCloser, AclJobs, JobWriter, WrongKeys, access_control
-from auditor.audit.kit.folder import KitFolder
-from auditor.audit.kit.policy_change import (
+from auditor.aws.iam.arns import Arns
+from auditor.aws.partition import partition_of
+from auditor.errors import RunStopped, UsageError
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.object import Acl, Outcome, Skipped, Unread
+from auditor.offline.fix_kit.acl_jobs import (
+    MOST_RESTORED,
+    RULE,
+    AclCloser,
+    AclJobs,
+    JobWriter,
+    WrongKeys,
+    access_control,
+)
+from auditor.offline.fix_kit.folder import KitFolder
+from auditor.offline.fix_kit.policy_change import (
     UNINTENDED,
     Carried,
     GrantReader,
@@ -28,14 +41,9 @@ from auditor.audit.kit.policy_change import (
     no_policy,
     sentences,
 )
-from auditor.audit.kit.prefix_cover import KeyCover
-from auditor.audit.kit.readiness import Assessment, Assessor, SeenObjects
-from auditor.audit.kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
-from auditor.aws.iam.arns import Arns
-from auditor.aws.partition import partition_of
-from auditor.errors import RunStopped, UsageError
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.object import Acl, Outcome, Skipped, Unread
+from auditor.offline.fix_kit.prefix_cover import KeyCover
+from auditor.offline.fix_kit.readiness import Assessment, Assessor, SeenObjects
+from auditor.offline.fix_kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
 from auditor.progress import Snapshot
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
