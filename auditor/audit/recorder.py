@@ -63,9 +63,8 @@ class Recorder:
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._note_trusted()
-        standings = self.lines.exceptions.bucket(findings, self.standings.bucket(findings))
-        self.standings.cover(findings, standings)
-        self.lines.bucket(findings, standings)
+        excepted = self.lines.exceptions.bucket(findings)
+        self.lines.bucket(findings, self.standings.bucket(findings, excepted))
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -102,9 +101,8 @@ class Recorder:
         judgement, hashed, routed = self._judge.object(evidence, looked)
         self.tally.add(judgement)
         failure = "" if looked is None else looked.failure
-        recorded = self.lines.exceptions.object(self.standings.object(judgement), failure)
-        if recorded.findings:
-            self.standings.cover(judgement.findings, recorded.findings)
+        excepted = self.lines.exceptions.object(judgement, failure)
+        recorded = self.standings.object(judgement, excepted)
         if self._trust.number_used > self._trusted:
             self._note_trusted()
         return self.lines.object(recorded, hashed, routed)

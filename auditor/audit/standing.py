@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Final
 
+from msgspec.structs import replace
+
 from auditor.errors import OutputError
 from auditor.model.access import Verdict
+from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ObjectRef
 from auditor.model.run_lines import FindingLine, PastObject, Recorded, Seen, Standing, seen_of
@@ -19,7 +22,6 @@ from auditor.model.target import Target
 from auditor.reports.changes import NO_RUN, causes_between, changes_since, moved_by
 from auditor.reports.compare import (
     Step,
-    added_kind,
     added_step,
     bucket_kind,
     fingerprints,
@@ -149,24 +151,26 @@ class Standings:
             self._ahead.clear()
             self._same_key = {}
 
-    def bucket(self, findings: Sequence[Finding]) -> tuple[Standing, ...]:
-        """Return the history of each finding on the bucket itself, and count the changes."""
+    def bucket(self, findings: Sequence[Finding], excepted: Excepted) -> tuple[Standing, ...]:
+        """Return the history of each finding on the bucket itself, and count the changes. excepted: the exceptions that
+        cover the findings.
+        """
         before = fingerprints(self._bucket)
-        found = [self._finding(finding, before.pop(finding.fingerprint, None), None) for finding in findings]
+        found = self._findings(findings, excepted, before, None)
         for line in before.values():
             self._count("finding", line.severity, bucket_kind(line.rule, self._judged))
         for line in self._bucket:
             self._pass(line)
-        return tuple(found)
+        return found
 
-    def object(self, judgement: Judgement) -> Recorded:
+    def object(self, judgement: Judgement, excepted: Excepted) -> Recorded:
         """Return the judgement of the next object with the history of its verdict and findings, and count the
-        changes.
+        changes. excepted: the exceptions that cover them.
         """
         old = self._old(judgement.evidence.ref)
         if old is None and not judgement.findings and not is_open(judgement):
             return Recorded(judgement)  # nothing is new, and nothing was there
-        return self._compared(judgement, old)
+        return self._compared(judgement, excepted, old)
 
     def _old(self, ref: ObjectRef) -> PastObject | None:
         """Return what the earlier run says of the object, and count the objects before it as gone."""
@@ -180,15 +184,6 @@ class Standings:
                 self._same_key[one.version_id] = one
             self._key = key
         return self._same_key.pop(ref.version_id, None) if self._same_key else None
-
-    def cover(self, findings: Sequence[Finding], standings: Sequence[Standing]) -> None:
-        """Count the changes of findings that an exception covers under the kind `excepted`, in place of their first
-        kind.
-        """
-        for finding, standing in zip(findings, standings, strict=True):
-            if self._earlier is not None and standing.exception is not None and standing.new is not False:
-                kind = added_kind(finding.rule, bool(standing.new), self._worse)
-                self._tally.move_change(f"finding {finding.severity.value}", kind.value, ChangeKind.EXCEPTED.value)
 
     def changes(self, complete: bool) -> Changes:
         """Return the changes for the summary. Call this once, after the last object. Blocks.
@@ -227,13 +222,14 @@ class Standings:
             self._count("finding", line.severity, lost_kind(line.rule, None, ()))
         self._passed(old)
 
-    def _compared(self, judgement: Judgement, old: PastObject | None) -> Recorded:
+    def _compared(self, judgement: Judgement, excepted: Excepted, old: PastObject | None) -> Recorded:
         before = fingerprints(old.findings) if old else {}
         seen = old.seen if old else None
-        findings = tuple([self._finding(one, before.pop(one.fingerprint, None), seen) for one in judgement.findings])
-        bare = seen_of(Recorded(judgement))
+        findings = self._findings(judgement.findings, excepted, before, seen)
+        bare = seen_of(judgement, excepted.verdict)
         if self._earlier is None:
-            return Recorded(judgement, self._unknown if bare.open else None, findings)
+            standing = _named(self._unknown, excepted.verdict) if bare.open else None
+            return Recorded(judgement, standing, findings)
         step = verdict_step(seen, bare)
         if step.kind is not None:
             self._count("verdict", verdict_of(step.kind, seen, bare), step.kind)
@@ -244,7 +240,8 @@ class Standings:
             self._count("finding", line.severity, lost_kind(line.rule, bare, here))
         if old is not None:
             self._passed(old)
-        return Recorded(judgement, self._standing(step, seen) if bare.open else None, findings)
+        standing = _named(self._standing(step, seen), excepted.verdict) if bare.open else None
+        return Recorded(judgement, standing, findings)
 
     def _standing(self, step: Step, seen: Seen | None) -> Standing:
         if step.since is None and seen is not None and step.new is False and seen.open:
@@ -253,18 +250,31 @@ class Standings:
             return self._new
         return Standing(step.since or self._began, step.new)
 
-    def _finding(self, finding: Finding, old: FindingLine | None, seen: Seen | None) -> Standing:
+    def _findings(
+        self, findings: Sequence[Finding], excepted: Excepted, before: dict[str, FindingLine], seen: Seen | None
+    ) -> tuple[Standing, ...]:
+        """Return the history of each finding. before: the findings that the earlier run has, by their fingerprints;
+        those that are found again are taken out.
+        """
+        return tuple(
+            [
+                self._finding(finding, name, before.pop(finding.fingerprint, None), seen)
+                for finding, name in zip(findings, excepted.findings, strict=True)
+            ]
+        )
+
+    def _finding(self, finding: Finding, name: str | None, old: FindingLine | None, seen: Seen | None) -> Standing:
         if self._earlier is None:
-            return self._unknown
+            return _named(self._unknown, name)
         if old is not None:
-            step = kept_step(old)
+            step = kept_step(old, name)
             standing = Standing(step.since or self._old_began, False)
         else:
-            step = added_step(finding.rule, seen, self._old_rules, worse=self._worse)
+            step = added_step(finding.rule, seen, self._old_rules, name, self._worse)
             standing = self._new if step.new else self._unknown
         if step.kind is not None:
             self._count("finding", finding.severity, step.kind)
-        return standing
+        return _named(standing, name)
 
     def _count(self, what: str, word: Verdict | Severity, kind: ChangeKind) -> None:
         self._tally.change(f"{what} {word.value} {kind.value}")
@@ -278,3 +288,7 @@ class Standings:
 
     def _pass(self, line: FindingLine) -> None:
         self._tally.compare(f"finding {line.severity.value}")
+
+
+def _named(standing: Standing, exception: str | None) -> Standing:
+    return standing if exception is None else replace(standing, exception=exception)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from auditor.audit.standing import is_open
 from auditor.errors import OutputError
+from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import WIDTH, FindingLine, ObjectLine, Recorded, Standing, UndecidedLine
@@ -127,21 +128,33 @@ class StoredStandings:
     def __init__(self, began: str) -> None:
         self._began = began
 
-    def findings(self, findings: Sequence[Finding], stored: Sequence[FindingLine]) -> tuple[Standing, ...]:
-        """Return the history of each finding. stored: the finding lines of the same object, or of the bucket."""
+    def findings(
+        self, findings: Sequence[Finding], excepted: Excepted, stored: Sequence[FindingLine]
+    ) -> tuple[Standing, ...]:
+        """Return the history of each finding. excepted: the exceptions that cover them. stored: the finding lines of
+        the same object, or of the bucket.
+        """
         known = {line.fingerprint: line for line in stored}
-        return tuple([self._of(known.get(finding.fingerprint)) for finding in findings])
+        return tuple(
+            [
+                self._of(known.get(finding.fingerprint), name)
+                for finding, name in zip(findings, excepted.findings, strict=True)
+            ]
+        )
 
-    def object(self, judgement: Judgement, line: ObjectLine, stored: Sequence[FindingLine]) -> Recorded:
-        """Return the judgement of an object with its history. line: its line. stored: the lines of its findings."""
-        findings = self.findings(judgement.findings, stored)
+    def object(
+        self, judgement: Judgement, excepted: Excepted, line: ObjectLine, stored: Sequence[FindingLine]
+    ) -> Recorded:
+        """Return the judgement of an object with its history. excepted: the exceptions that cover its verdict and
+        findings. line: its line. stored: the lines of its findings.
+        """
+        findings = self.findings(judgement.findings, excepted, stored)
         verdict = judgement.verdict
         if verdict is None or not is_open(judgement):
             return Recorded(judgement, None, findings)
         wide = line.verdict is not None and WIDTH[line.verdict] >= WIDTH[verdict]
-        return Recorded(judgement, self._of(line if wide else None), findings)
+        return Recorded(judgement, self._of(line if wide else None, excepted.verdict), findings)
 
-    def _of(self, line: FindingLine | ObjectLine | None) -> Standing:
-        if line is None:
-            return Standing(self._began, None)
-        return Standing(line.since or self._began, None)  # the exceptions are applied anew
+    def _of(self, line: FindingLine | ObjectLine | None, exception: str | None) -> Standing:
+        """Return the history of a finding or verdict. exception: the one that covers it now."""
+        return Standing((line and line.since) or self._began, None, exception)

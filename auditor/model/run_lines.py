@@ -266,17 +266,17 @@ class PastObject(Struct, frozen=True):
     findings: tuple[FindingLine, ...] = ()
 
 
-def seen_of(recorded: Recorded) -> Seen:
-    """Return the results of a judged object, as its line will have them."""
-    judgement, standing = recorded.judgement, recorded.standing
+def seen_of(judgement: Judgement, exception: str | None) -> Seen:
+    """Return the results of a judged object, as its line will have them but for their age. exception: ID of the one
+    that covers the verdict; None if none does.
+    """
     access = None if judgement.evidence.vanished else judgement.access
     return Seen(
         judgement.evidence.outcome,
         access.verdict if access else None,
         tuple(finding.rule for finding in judgement.findings),
         tuple(map(_text, access.reasons)) if access else (),
-        standing.since if standing else None,
-        standing.exception if standing else None,
+        exception=exception,
     )
 
 

@@ -168,7 +168,8 @@ class JudgeAgain:
         findings = [*judge.bucket(), *self._stored.of_bucket(stored)]
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
-        lines.bucket(findings, lines.exceptions.bucket(findings, self._standings.findings(findings, stored)))
+        excepted = lines.exceptions.bucket(findings)
+        lines.bucket(findings, self._standings.findings(findings, excepted, stored))
 
     def _write(self, lines: LineWriter, judge: Judge, stored: StoredObject) -> None:
         line, tally = stored.line, self._tally
@@ -179,7 +180,7 @@ class JudgeAgain:
             self._noted = noted
             tally.trust(judge.trust.used)
         tally.add(judgement)
-        recorded = lines.exceptions.object(self._standings.object(judgement, line, stored.findings))
+        recorded = self._standings.object(judgement, lines.exceptions.object(judgement), line, stored.findings)
         if lines.object(recorded, line.hashed, routed_line(stored.routed) if stored.routed else None):
             lines.folder.flush()
 

@@ -147,13 +147,6 @@ class Tally(Counters):
         """Count a change since the last run. name: of `changes`."""
         self.changes[name] = self.changes.get(name, 0) + 1
 
-    def move_change(self, what: str, old: str, new: str) -> None:
-        """Count a change by another kind. what: the begin of its name."""
-        self.changes[f"{what} {old}"] -= 1
-        if not self.changes[f"{what} {old}"]:
-            del self.changes[f"{what} {old}"]
-        self.change(f"{what} {new}")
-
     def compare(self, name: str) -> None:
         """Count a verdict or finding of the last run that was compared. name: of `compared`."""
         self.compared[name] = self.compared.get(name, 0) + 1

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+import auditor
 from auditor.errors import RunChanged
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionEntry
+from auditor.model.finding import FailOn, Severity
+from auditor.model.summary import Summary
+from auditor.reports.diff import Diff
+from auditor.reports.summary import exit_code
 from tests.offline.test_rejudge import judged_again
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
@@ -48,6 +54,29 @@ async def test_public_website_ends_with_exit_code_0_and_is_shown(stub: StubServe
     assert {line["exception"] for line in result.objects if line["verdict"] == "exposed"} == {SITE.name}
     assert {line["exception"] for line in result.findings if line["rule"] == "O02"} == {SITE.name}
     assert result.line("private/x")["exception"] is None
+
+
+async def test_changes_at_the_end_are_those_that_diff_tells(stub: StubServer, tmp_path: Path) -> None:
+    website(stub)
+    nights: Sequence[tuple[tuple[ExceptionEntry, ...], dict[str, dict[str, int]], int]] = (
+        ((), {}, 0),
+        ((SITE, *OTHERS), {"exposed": {"excepted": 3}}, 0),
+        ((SITE, *OTHERS), {}, 0),  # as in the night before
+        (OTHERS, {"exposed": {"uncovered": 3}}, 3),
+        ((SITE, *OTHERS), {"exposed": {"excepted": 4}}, 0),  # with a new object, which the exception covers
+    )
+    last = await run(stub, tmp_path)
+    for number, (entries, verdicts, code) in enumerate(nights):
+        if number == len(nights) - 1:
+            stub.put(BUCKET, "site/new.html", b"data", acl="public-read")
+        result = await run(stub, tmp_path, *entries)
+        summary = Summary.from_dict(result.summary)
+        assert summary.changes.verdicts == verdicts, number
+        assert exit_code(summary, FailOn(Severity.HIGH, new=True)) == code, number
+        compared = Diff(auditor.open_run(last.folder), auditor.open_run(result.folder))
+        assert len(list(compared.changes())) == sum(summary.changes.classes.values()), number
+        assert compared.counts == summary.changes, number
+        last = result
 
 
 async def test_expired_exception_counts_again_on_the_day_of_the_run(stub: StubServer, tmp_path: Path) -> None:

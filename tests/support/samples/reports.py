@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from auditor.audit.standing import Standings
 from auditor.model.access import ObjectAccess, Verdict
+from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, Severity
 from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.rollup import RollUps
@@ -74,7 +75,7 @@ def rollups_of(*judgements: Judgement, new: bool | None = None) -> RollUps:
     """The roll-ups of a complete run over these objects. new: what the last run says of each result."""
     builder, builds = RollUpBuilder(), Standings(began_at(RUN))
     for judgement in sorted(judgements, key=lambda one: one.evidence.ref.key.encode(errors="surrogatepass")):
-        found = builds.object(judgement)
+        found = builds.object(judgement, Excepted(findings=(None,) * len(judgement.findings)))
         standing = found.standing and replace(found.standing, new=new)
         builder.add(replace(found, standing=standing, findings=tuple(replace(one, new=new) for one in found.findings)))
         builder.upto(judgement.evidence.ref.key)
