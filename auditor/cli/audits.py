@@ -16,9 +16,6 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import Limits
-from auditor.audit.estate.page import entries_beside
-from auditor.audit.index import NAME as INDEX
-from auditor.audit.index import entry_of, others_in, write_index
 from auditor.audit.resume import check_selection, judging, rules_of
 from auditor.audit.run import Audit
 from auditor.cli import signals
@@ -32,6 +29,9 @@ from auditor.cli.terminal import columns, named_place, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
+from auditor.estate.index import NAME as INDEX
+from auditor.estate.index import entry_of, others_in, write_index
+from auditor.estate.index_entries import entries_beside
 from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary

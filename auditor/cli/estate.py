@@ -10,13 +10,6 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from auditor.audit.estate.accounts import OpenedAccount, open_accounts
-from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
-from auditor.audit.estate.choice import ChosenBucket, choose, places_of
-from auditor.audit.estate.files import EstateFiles, folder_of
-from auditor.audit.estate.page import index_entries
-from auditor.audit.index import NAME as INDEX
-from auditor.audit.index import write_index
 from auditor.cli import signals
 from auditor.cli.audits import Audits, check_audit, offer_to_resume
 from auditor.cli.command_frame import CommandFrame, command
@@ -27,6 +20,13 @@ from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
+from auditor.estate.accounts import OpenedAccount, open_accounts
+from auditor.estate.files import EstateFiles, folder_of
+from auditor.estate.index import NAME as INDEX
+from auditor.estate.index import write_index
+from auditor.estate.index_entries import index_entries
+from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
+from auditor.estate.select_buckets import ChosenBucket, choose, places_of
 from auditor.model.alert import Alert
 from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
 from auditor.model.summary import Summary

@@ -16,16 +16,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
-from auditor.audit.estate.accounts import OpenedAccount, open_accounts
-from auditor.audit.estate.balance import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
-from auditor.audit.estate.choice import ChosenBucket, choose, places_of
-from auditor.audit.estate.files import EstateFiles, folder_of
-from auditor.audit.estate.page import index_entries
-from auditor.audit.index import NAME as INDEX
-from auditor.audit.index import entry_of, write_index
 from auditor.config.channels import Channels
 from auditor.config.resources import Resources
 from auditor.errors import AuditorError, OutputError, RunComplete, RunError, RunGivenUp, RunStopped, RunTaken
+from auditor.estate.accounts import OpenedAccount, open_accounts
+from auditor.estate.files import EstateFiles, folder_of
+from auditor.estate.index import NAME as INDEX
+from auditor.estate.index import entry_of, write_index
+from auditor.estate.index_entries import index_entries
+from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
+from auditor.estate.select_buckets import ChosenBucket, choose, places_of
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.estate_sums import ended_before, estate_metrics
 from auditor.lambdas.event import Invocation, read_event

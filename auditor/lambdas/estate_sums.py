@@ -6,8 +6,8 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from auditor.audit.estate.balance import HOLE, BucketEnd
 from auditor.config.settings import Settings
+from auditor.estate.report import HOLE, BucketEnd
 from auditor.lambdas.metrics import of_run
 from auditor.model.estate import BucketOutcome, BucketResult, EstateReport
 from auditor.reports.summary import exit_code

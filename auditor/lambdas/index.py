@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from auditor.audit.index import MOST, NAME, latest_entry, write_index
 from auditor.config.resources import Resources
+from auditor.estate.index import MOST, NAME, latest_entry, write_index
 from auditor.lambdas.event import EVERY, Invocation, configured_targets
 from auditor.model.target import Target
 

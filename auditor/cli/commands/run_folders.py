@@ -17,9 +17,6 @@ from urllib.parse import quote
 from msgspec.structs import asdict, replace
 
 from auditor.aio import loop as loops
-from auditor.audit.estate.page import entries_beside
-from auditor.audit.index import NAME as INDEX
-from auditor.audit.index import entries_in, index_text, write_index
 from auditor.audit.judged_by import judged_by
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
@@ -32,6 +29,9 @@ from auditor.config.layers import Layer
 from auditor.config.settings import Settings
 from auditor.config.values import account as account_of
 from auditor.errors import OutputError, UsageError
+from auditor.estate.index import NAME as INDEX
+from auditor.estate.index import entries_in, index_text, write_index
+from auditor.estate.index_entries import entries_beside
 from auditor.model.summary import Summary
 from auditor.offline.rejudge import JudgeAgain
 from auditor.offline.security_hub import SentFindings, open_security_hub

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from auditor.audit.estate.accounts import OpenedAccount
-from auditor.audit.estate.balance import BucketEnd, Estate, report_of
-from auditor.audit.estate.choice import choose
+from auditor.estate.accounts import OpenedAccount
+from auditor.estate.report import BucketEnd, Estate, report_of
+from auditor.estate.select_buckets import choose
 from auditor.model.estate import (
     BucketCounts,
     BucketOutcome,

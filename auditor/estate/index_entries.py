@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from auditor.audit.estate.files import last_estates
+from auditor.estate.files import last_estates
 from auditor.model.estate import AccountResult, BucketOutcome, BucketResult, EarlierEstate, EstateReport
 from auditor.model.target import Target
 from auditor.reports.sum_summaries import IndexEntry

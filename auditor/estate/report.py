@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.audit.estate.accounts import OpenedAccount
-from auditor.audit.estate.choice import BucketChoice, ChosenBucket
+from auditor.estate.accounts import OpenedAccount
+from auditor.estate.select_buckets import BucketChoice, ChosenBucket
 from auditor.model.estate import (
     AccountResult,
     BucketCounts,

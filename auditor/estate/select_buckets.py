@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.audit.estate.accounts import OpenedAccount
 from auditor.config.resources import Resources
 from auditor.errors import UsageError
+from auditor.estate.accounts import OpenedAccount
 from auditor.model.estate import EstateAccount, Exclusion, ExclusionUse, Restriction, any_matches
 from auditor.model.exception import ExceptionState
 from auditor.model.target import check_bucket_name
