@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
 from auditor.audit.folder_thread import FolderThread
+from auditor.audit.sources.walk import FactSource
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -23,9 +23,6 @@ from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.rate import RateLimit
 
-if TYPE_CHECKING:
-    from auditor.audit.mixed.source import PageFacts
-
 
 class RunContext(Struct, frozen=True, kw_only=True):
     """A run that has begun: its state is loaded, and the settings of its bucket are read.
@@ -35,9 +32,9 @@ class RunContext(Struct, frozen=True, kw_only=True):
     run. outer_stop: ends all runs of the process, and limits the time that each step of the end may take. clock:
     returns the present time, in seconds since 1970. connection: with the region of the bucket. concurrency: the largest
     number of calls in flight. before: the saved state. earlier: the run with which this one compares; None if there is
-    none. keys: reads the policies of KMS keys; None if they are not read. mixed: the facts of an S3 Inventory report;
-    None if there is none. without_inventory: why facts are read by calls although an S3 Inventory was asked for; "" if
-    none was, or it is used.
+    none. keys: reads the policies of KMS keys; None if they are not read. inventory: the facts of an S3 Inventory
+    report; None if there is none. without_inventory: why facts are read by calls although an S3 Inventory was asked
+    for; "" if none was, or it is used.
     """
 
     run_id: str
@@ -61,7 +58,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     before: RunSoFar
     earlier: RunReader | None
     keys: KeyPolicies | None = None
-    mixed: PageFacts | None = None
+    inventory: FactSource | None = None
     without_inventory: str = ""
 
     @property

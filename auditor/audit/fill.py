@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
 from auditor.audit.context import RunContext
-from auditor.audit.fill_facts import changed_facts, filled_facts, gained, has_unread
-from auditor.audit.fill_judge import FillRecordJudge
-from auditor.audit.fill_source import FillSource
 from auditor.audit.judged_by import JudgedBy, judged_by
-from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.kind import RunKind
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.run import Audit
+from auditor.audit.sources.stored_objects import FillRecordJudge, StoredObjects
+from auditor.audit.sources.walk import RunObjects
 from auditor.audit.stored import StoredFindings, stored_counts
 from auditor.config.layers import Layer
 from auditor.config.resources import Resources
@@ -24,7 +26,7 @@ from auditor.config.settings import Settings
 from auditor.config.values import LIVE
 from auditor.errors import RunComplete, UsageError
 from auditor.model.bucket import BucketFacts
-from auditor.model.object import Skipped
+from auditor.model.object import Skipped, Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -43,6 +45,10 @@ from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
+
+_CALLER: Final = ("own_id", "account")
+"""The facts that tell who asks, and not how the bucket is."""
+_NAMES: Final = BucketFacts.__struct_fields__
 
 
 def fill_audit(
@@ -103,9 +109,9 @@ class FillRun(RunKind):
 
     def facts(self, asked: BucketFacts, before: RunSoFar) -> BucketFacts:
         known = before.bucket.facts if before.bucket else self._file.facts
-        facts = filled_facts(known, asked)
-        self._changed = changed_facts([one.facts for one in self._file.read], facts)
-        if before.state is None and not self._has_object_holes and not gained(self._file, facts):
+        facts = _filled_facts(known, asked)
+        self._changed = _changed_facts([one.facts for one in self._file.read], facts)
+        if before.state is None and not self._has_object_holes and not _gained(self._file, facts):
             raise RunComplete(
                 "there is nothing to fill: each object was read, and the bucket's unread settings still cannot be read"
             )
@@ -128,9 +134,11 @@ class FillRun(RunKind):
     def calls_per_object(self, plan: Plan, settings: Settings) -> int:
         return 2 * plan.ask.calls + 1  # all facts twice, and a page that shows if the object is the same
 
-    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
+    def objects(
+        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally
+    ) -> tuple[RunObjects, RecordJudge]:
         keys = run.keys
-        source = FillSource(
+        objects = StoredObjects(
             self._filled,
             reader,
             judge,
@@ -139,10 +147,10 @@ class FillRun(RunKind):
             began=began_at(run.run_id),
             first=run.target.start_after,
             knows_key=lambda key: keys is None or key in keys.policies,
+            io=run.thread.run,
         )
         kept = StoredFindings(self.rules, self._gone)
-        recorded = FillRecordJudge(judge, tally, source, kept, self._bucket_lines)
-        return RunObjects(source.pages(run.thread.run, run.saved_key), source, recorded)
+        return objects, FillRecordJudge(judge, tally, objects, kept, self._bucket_lines)
 
     def _undecided_before(self) -> frozenset[str]:
         """Return the IDs of the rules that were undecided in a part of the filled run, because a fact of the bucket
@@ -180,7 +188,7 @@ def complete_summary(run: RunReader) -> Summary:
 def has_holes(run: RunReader) -> bool:
     """True if a fact of an object or of the bucket could not be read in the run: else there is nothing to ask again."""
     file = run.begun_with
-    return complete_summary(run).coverage.undecided > 0 or any(has_unread(one.facts) for one in file.read)
+    return complete_summary(run).coverage.undecided > 0 or any(_has_unread(one.facts) for one in file.read)
 
 
 def _settings(given: Settings, own: Settings, file: BucketFile, summary: Summary) -> Settings:
@@ -205,3 +213,56 @@ def _settings(given: Settings, own: Settings, file: BucketFile, summary: Summary
         batch_over=None,
         batch_manifest=None,
     )
+
+
+def _filled_facts(known: BucketFacts, now: BucketFacts) -> BucketFacts:
+    """Return one state of the bucket: the facts that were read now, and those that only the run could read.
+
+    known: the facts of the run. now: the facts that were read now, perhaps by another caller. An account that the run
+    knew stays the caller's: the other facts were found by it.
+    """
+    values = {name: _newer(getattr(known, name), getattr(now, name)) for name in _NAMES}
+    if any(_differ(getattr(known, name), getattr(now, name)) for name in _CALLER):
+        values |= {name: getattr(known, name) for name in _CALLER}
+    return replace(now, **{**values, "semantics": known.semantics, "key_policies": known.key_policies})
+
+
+def _changed_facts(known: Iterable[BucketFacts], facts: BucketFacts) -> list[str]:
+    """Return the names of the facts that the run knew, and that are others now."""
+    states = list(known)
+    return [
+        name
+        for name in _NAMES
+        if name not in (*_CALLER, "key_policies")
+        and any(not _has_unread(old := getattr(one, name)) and old != getattr(facts, name) for one in states)
+    ]
+
+
+def _gained(file: BucketFile, facts: BucketFacts) -> bool:
+    """True if a fact is known that was unread in the run, or may become known in the course of the fill."""
+    if _has_unread(facts.key_policies):
+        return True
+    return any(
+        _has_unread(old := getattr(one.facts, name)) and old != getattr(facts, name)
+        for one in file.read
+        for name in _NAMES
+    )
+
+
+def _has_unread(value: Any) -> bool:
+    """True if the fact, or a part of it, could not be read."""
+    if isinstance(value, Unread):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(_has_unread, value.values()))
+    if isinstance(value, tuple):
+        return any(map(_has_unread, value))
+    return isinstance(value, Struct) and any(_has_unread(getattr(value, name)) for name in value.__struct_fields__)
+
+
+def _newer(known: Any, now: Any) -> Any:
+    return known if isinstance(now, Unread) and not isinstance(known, Unread) else now
+
+
+def _differ(known: Any, now: Any) -> bool:
+    return isinstance(known, str) and isinstance(now, str) and known != now

@@ -16,11 +16,12 @@ from auditor.audit.ending import RunEnding
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.folder_thread import silent
 from auditor.audit.judged_by import judge_of
-from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.kind import RunKind
 from auditor.audit.line_writer import LineWriter
 from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
+from auditor.audit.sources.walk import RunObjects
 from auditor.audit.standing import Standings
 from auditor.model.dates import iso_date
 from auditor.model.rollup import RollUps
@@ -141,8 +142,8 @@ class Gathering:
             reader = ObjectReader(
                 engine, run.caller, run.plan.ask, run.settings.algorithms, stand_in(run.facts), run.keys
             )
-            objects = self._kind.objects(run, engine, reader, judge, self._tally)
-            recorder = await self._open_recorder(engine, objects.judge, stack)
+            objects, record_judge = self._kind.objects(run, engine, reader, judge, self._tally)
+            recorder = await self._open_recorder(engine, record_judge, stack)
             self._began()
             if self._kind.records_bucket and (state is None or not state.begun):
                 recorder.record_bucket()
@@ -210,8 +211,8 @@ class Gathering:
         async with task_group() as group:
             ticker = group.create_task(self._tick())
             ended = await gather(
-                objects.pages,
-                objects.reader,
+                objects.pages(run.remaining),
+                objects,
                 run.caller,
                 run.stop,
                 recorder.record,

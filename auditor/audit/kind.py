@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.audit.begin import RunSoFar, load_run
 from auditor.audit.context import RunContext
 from auditor.audit.ending import RunEnding
 from auditor.audit.judged_by import begun_file
-from auditor.audit.keeping.begin import Opening
-from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.record_judge import RecordJudge
+from auditor.audit.sources.last_run import LastRunFacts, reused_groups
+from auditor.audit.sources.walk import FactSource, Listing, ObjectWalk, RunObjects
 from auditor.config.settings import Settings
 from auditor.model.bucket import BucketFacts
 from auditor.model.summary import NO_INVENTORY, Summary
@@ -30,21 +29,8 @@ from auditor.runs.paths import UNDIVIDED
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
-from auditor.s3.gather import EvidenceReader
 from auditor.s3.inventory.configured import AskPage
-from auditor.s3.listing import Listed, pages
 from auditor.s3.object_reader import ObjectReader
-
-if TYPE_CHECKING:
-    from auditor.audit.mixed.source import PageFacts
-
-
-class RunObjects(Struct, frozen=True):
-    """The objects of a run. pages: of the objects to audit. reader: of their facts. judge: says what is recorded."""
-
-    pages: AsyncGenerator[list[Listed], None]
-    reader: EvidenceReader
-    judge: RecordJudge
 
 
 class RunKind:
@@ -92,11 +78,11 @@ class RunKind:
             run.run_id, run.target, self.rules, run.settings, read, ledger=run.has_ledger, against=run.against
         )
 
-    def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
+    def open_inventory(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[FactSource]:
         """Open the facts of S3 Inventory. ask: makes a call on a setting of the bucket."""
-        from auditor.audit.mixed.opening import open_mixed  # imports csv and tempfile
+        from auditor.audit.sources.inventory import open_inventory  # imports csv and tempfile
 
-        return open_mixed(run.settings, run.remaining, run.facts, run.outer_stop, run.clock, ask)
+        return open_inventory(run, ask)
 
     def reads_keys(self, run: RunContext) -> bool:
         """True to read the policy of each KMS key that encrypts an object."""
@@ -120,27 +106,30 @@ class RunKind:
         """Return the largest number of calls for one object, without the policy of its KMS key."""
         return plan.ask.calls + (settings.keep is not None and judges_values(plan))
 
-    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
-        """Return the objects to audit. tally: the counts of the run."""
-        target = run.remaining
-        steps = pages(engine, run.caller, target)
-        source: EvidenceReader = reader
+    def objects(
+        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally
+    ) -> tuple[RunObjects, RecordJudge]:
+        """Return the objects to audit, and what says which of their lines are recorded. reader: reads one object.
+        judge: judges it. tally: the counts of the run.
+        """
+        facts: list[FactSource] = []
         if run.settings.keep is not None and run.earlier is not None:
-            opening = Opening(
+            last = LastRunFacts(
                 run.earlier,
                 run.settings,
                 run.facts,
-                run.plan,
+                reused_groups(run.plan, ledger=run.has_ledger),
                 run.now,
-                ledger=run.has_ledger,
+                run.clock,
+                start_after=run.remaining.start_after,
                 tidies=self.records_bucket,  # once in a divided run
             )
-            source = kept = KeepingSource(opening, reader, judge, run.clock, start_after=target.start_after)
-            steps = kept.pages(steps, run.thread.run)
-        if run.mixed is not None:
-            heads = run.plan.ask.head is None and not run.has_ledger
-            steps = run.mixed.pages(steps, reader, judge, run.thread.run, heads=heads)
-        return RunObjects(steps, source, RecordJudge(judge, tally))
+            facts.append(last)
+        values = bool(facts) and judges_values(run.plan)
+        if run.inventory is not None:
+            facts.append(run.inventory)
+        walk = ObjectWalk(Listing(engine, run.caller), facts, reader, judge, run.thread.run, values=values)
+        return walk, RecordJudge(judge, tally)
 
     def algorithms(self, run: RunContext) -> Sequence[str] | None:
         """Return the wanted digests that the summary counts; None without a ledger."""
@@ -150,7 +139,7 @@ class RunKind:
         """Return phrases on further things that the run did not look at, for the summary."""
         if run.without_inventory:
             return (f"{NO_INVENTORY} ({run.without_inventory})",)
-        return () if run.mixed is None else run.mixed.unseen_words(tally.unreported)
+        return () if run.inventory is None else run.inventory.unseen(tally)
 
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:
         """End the run. hands_on: True if another process continues it."""

@@ -14,6 +14,7 @@ from auditor.audit.record_judge import RecordJudge
 from auditor.audit.standing import Standings
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.object import AnyVersion, Evidence
+from auditor.model.reuse import NO_FACTS
 from auditor.runs.tally import CALLS
 from auditor.s3.gather import Gathered
 
@@ -85,7 +86,7 @@ class Recorder:
         following = iter(found)
         for item in batch:
             self.tally.delete_marker(item.step.delete_markers)
-            self.tally.unreported += item.step.unreported
+            self.tally.unreported += (item.step.facts or NO_FACTS).unreported
             if item.evidence is None:
                 self._folder.passed(item.step.key)
             elif self._write(item.evidence, next(following)):

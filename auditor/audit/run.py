@@ -237,7 +237,8 @@ class Audit:
     async def _with_inventory(self, run: RunContext, stack: AsyncExitStack) -> RunContext:
         """Return the run with the facts of an S3 Inventory. If the settings allow that, it may have none."""
         try:
-            return replace(run, mixed=await stack.enter_async_context(self._kind.open_mixed(run, self._ask_setting)))
+            opening = self._kind.open_inventory(run, self._ask_setting)
+            return replace(run, inventory=await stack.enter_async_context(opening))
         except (InventoryMissing, InventoryError, OutputError) as none:
             if not self._settings.live_without_inventory:
                 raise

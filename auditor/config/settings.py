@@ -18,7 +18,7 @@ from auditor.model.bucket import Semantics
 from auditor.model.digest import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
-from auditor.model.reuse import Keep
+from auditor.model.reuse import ReusePolicy
 from auditor.s3.engines import DEFAULT_ENGINE
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_cost: float | None = _setting(
         values.dollars, None, "stop before the S3 calls cost more than this", "--max-cost DOLLARS"
     )
-    keep: Keep | None = _setting(
+    keep: ReusePolicy | None = _setting(
         values.keep,
         None,
         "reuse the last run's facts about unchanged objects, up to these ages: acl=3d,head=8d",

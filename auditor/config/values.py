@@ -11,7 +11,7 @@ from auditor.errors import UsageError
 from auditor.model.bucket import Semantics
 from auditor.model.digest import ALGORITHMS, FINDINGS, VerifyOutcome
 from auditor.model.finding import FailOn, Severity
-from auditor.model.reuse import NAMES, Keep
+from auditor.model.reuse import NAMES, ReusePolicy
 from auditor.model.trusted_entry import check_entry
 from auditor.s3.engines import ENGINES, is_installed
 
@@ -223,7 +223,7 @@ def long_span(value: Any, source: str) -> float:
     return seconds
 
 
-def keep(value: Any, source: str) -> Keep:
+def keep(value: Any, source: str) -> ReusePolicy:
     """Read the largest ages of kept facts: text such as "acl=1d,head=7d", or a table {"acl": "1d"}. Raises UsageError,
     naming `source`.
     """
@@ -235,7 +235,7 @@ def keep(value: Any, source: str) -> Keep:
     names = [name for name, _ in pairs]
     if not pairs or not set(names) <= set(NAMES) or len(set(names)) < len(names):
         raise _fail(source, value, f"ages like acl=3d,head=8d, of {', '.join(NAMES)}, each once")
-    return Keep({name: long_span(given, f"{source}: {name}") for name, given in pairs})
+    return ReusePolicy({name: long_span(given, f"{source}: {name}") for name, given in pairs})
 
 
 def percent(value: Any, source: str) -> float:

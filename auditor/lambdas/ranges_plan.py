@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor.audit.divided.begin import begin
-from auditor.audit.divided.run_report import files_spread
 from auditor.audit.divided.state import range_progress
+from auditor.audit.sources.spread_file import files_spread
 from auditor.config.resources import with_ledger
 from auditor.config.values import MIXED
 from auditor.errors import AuditorError, RunChanged, RunDamaged, RunError, RunMissing, RunStopped

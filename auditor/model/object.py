@@ -208,7 +208,7 @@ class DigestSources(Struct, frozen=True, kw_only=True):
     """Digests of the bytes that this run read. Empty if this run read no bytes, or if all digests agree."""
 
 
-class FactSource(StrEnum):
+class FactOrigin(StrEnum):
     """Where a fact was read that the run itself did not read: in an earlier run, or in an S3 Inventory."""
 
     RUN = "run"
@@ -225,8 +225,8 @@ class ReadAt(Struct, frozen=True):
 
     acl: str | None = None
     head: str | None = None
-    acl_from: FactSource | None = None
-    head_from: FactSource | None = None
+    acl_from: FactOrigin | None = None
+    head_from: FactOrigin | None = None
 
 
 class DormantAcl(Struct, frozen=True):

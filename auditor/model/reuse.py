@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from auditor.errors import NotStored
-from auditor.model.object import CONTENT, GROUPS, Acl, DigestSources, DormantAcl, FactSource, Head, ReadAt
+from auditor.model.object import CONTENT, GROUPS, Acl, DigestSources, DormantAcl, FactOrigin, Head, ReadAt
 
 ACL: Final = "acl"
 HEAD: Final = "head"
@@ -25,7 +25,7 @@ without a limit of their own.
 _FOREVER: Final = float("inf")
 
 
-class Keep(Struct, frozen=True):
+class ReusePolicy(Struct, frozen=True):
     """The largest age of kept facts. limits: in seconds, by a name in NAMES.
 
     A fact without a limit is never kept, except the members of the HEAD that only a write of the object changes: these
@@ -51,11 +51,11 @@ class Keep(Struct, frozen=True):
         return self.limits.get(group, self.limits.get(HEAD))
 
 
-class Prior(Struct, frozen=True):
+class KnownFacts(Struct, frozen=True):
     """The facts of one listed object that may be used without a call; None for each fact that has to be asked.
 
-    Whoever makes a Prior has checked that the facts are of the listed object (the same version, ETag, size and
-    LastModified), and that none of them is too old. A HEAD may lack members only if nothing in the run needs them.
+    Whoever makes them has checked that they are of the listed object (the same version, ETag, size and LastModified),
+    and that none of them is too old. A HEAD may lack members only if nothing in the run needs them.
 
     acl_at, head_at: when the fact was read, or a moment before that, in ISO 8601 in UTC. acl_from, head_from: the
     source that read it.
@@ -63,12 +63,35 @@ class Prior(Struct, frozen=True):
 
     acl: Acl | None = None
     acl_at: str | None = None
-    acl_from: FactSource = FactSource.RUN
+    acl_from: FactOrigin = FactOrigin.RUN
     head: Head | None = None
     head_at: str | None = None
-    head_from: FactSource = FactSource.RUN
+    head_from: FactOrigin = FactOrigin.RUN
     dormant: DormantAcl | None = None
     """The hidden part of the stored ACL, which no call shows; None if it is unknown or empty."""
+    unreported: bool = False
+    """True if the run uses an S3 Inventory report, which does not tell the stored ACL of the object as it is listed."""
+
+    @property
+    def save_nothing(self) -> bool:
+        """True if all of the object's facts have to be asked."""
+        return self.acl is None and self.head is None and self.dormant is None
+
+    def joined(self, other: KnownFacts) -> KnownFacts:
+        """Return what two sources know: the later ACL, and this HEAD before the other one."""
+        acl, head = self, self if self.head is not None else other
+        if other.acl is not None and (self.acl is None or (other.acl_at or "") > (self.acl_at or "")):
+            acl = other
+        return KnownFacts(
+            acl.acl,
+            acl.acl_at,
+            acl.acl_from,
+            head.head,
+            head.head_at,
+            head.head_from,
+            self.dormant or other.dormant,
+            self.unreported or other.unreported,
+        )
 
     def read_at(self, *, acl: bool, head: bool) -> ReadAt | None:
         """Return when and where the facts of the object were read. acl, head: True if the run used this fact."""
@@ -82,7 +105,7 @@ class Prior(Struct, frozen=True):
         )
 
 
-NO_PRIOR: Final = Prior()
+NO_FACTS: Final = KnownFacts()
 """Stands for an object of which nothing is known: all of its facts are asked."""
 
 

@@ -14,23 +14,23 @@ from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
 from auditor.audit.begin import open_asked, permits_of
 from auditor.audit.judged_by import judge_of
-from auditor.audit.keeping.begin import Opening
-from auditor.audit.keeping.source import KeepingSource
 from auditor.audit.resume import rules_of
+from auditor.audit.sources.last_run import LastRunFacts, reused_groups
+from auditor.audit.sources.walk import Listing, ObjectWalk, StepSource
 from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.ledger.base import Ledger
 from auditor.model.dates import seconds_in_utc
 from auditor.model.object import Ask, ObjectRef
-from auditor.model.reuse import NO_PRIOR
+from auditor.model.reuse import NO_FACTS
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.rules.plan import judges_values, make_plan
 from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised
-from auditor.s3.listing import Listed, pages, within_limit
+from auditor.s3.listing import Listed, within_limit
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.prices import Prices, in_dollars, prices_with
@@ -83,17 +83,16 @@ class EstimateRun:
             self._counts.questions = self._caller.counts["bucket"]
             plan = make_plan(self._rules, facts)
             began = time.monotonic()
-            steps = pages(engine, self._caller, target)
+            steps: StepSource = Listing(engine, self._caller)
             if settings.keep is not None and self._last is not None:
                 reader = ObjectReader(engine, self._caller, plan.ask, (), stand_in(facts))
-                ledger, now = self._reader is not None, datetime.fromtimestamp(self._clock(), UTC)
-                last, moment = self._last, seconds_in_utc(now)
-                opening = Opening(last, settings, facts, plan, moment, ledger=ledger, tidies=False)
+                groups = reused_groups(plan, ledger=self._reader is not None)
+                now = datetime.fromtimestamp(self._clock(), UTC)
+                last = LastRunFacts(self._last, settings, facts, groups, seconds_in_utc(now), self._clock, tidies=False)
                 judge = judge_of(settings, plan, facts, versions=target.versions, now=now)
-                kept = KeepingSource(opening, reader, judge, self._clock)
-                steps = kept.pages(steps, asyncio.to_thread)
-                self._counts.judges_values = judges_values(plan)
-            await self._count_all(within_limit(steps, self._stop), plan.ask)
+                values = self._counts.judges_values = judges_values(plan)
+                steps = ObjectWalk(steps, (last,), reader, judge, asyncio.to_thread, values=values)
+            await self._count_all(within_limit(steps.pages(target), self._stop), plan.ask)
             listing = time.monotonic() - began
         return self._counts.estimate(target, listing, self._ceiling, complete=not self._stop)
 
@@ -156,8 +155,8 @@ class _Counts:
                 self.objects[name] += 1
                 self._bytes[name] += ref.size
                 acl, head = ask.acl is None or (ask.acl_for_owner and ref.owner is None), ask.head is None
-                kept_acl = acl and (step.known is not None or (step.prior or NO_PRIOR).acl is not None)
-                kept_head = head and (step.known is not None or (step.prior or NO_PRIOR).head is not None)
+                kept_acl = acl and (step.known is not None or (step.facts or NO_FACTS).acl is not None)
+                kept_head = head and (step.known is not None or (step.facts or NO_FACTS).head is not None)
                 self._acl[name] += acl and not kept_acl
                 self._head[name] += head and not kept_head
                 self._kept_acl += kept_acl

@@ -16,7 +16,7 @@ from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.json_codec import JsonError
-from auditor.model.object import FactSource, Outcome, Whole
+from auditor.model.object import FactOrigin, Outcome, Whole
 from auditor.model.summary import HASHING
 from auditor.runs.counters import Counters
 
@@ -68,7 +68,7 @@ class Tally(Counters):
     healed: Whole = 0
     """Number of damaged rows of the ledger that were written anew."""
     kept: dict[str, Whole] = field(default_factory=dict)
-    """Number of facts that the run took from an earlier source, by "acl" or "head" and the FactSource."""
+    """Number of facts that the run took from an earlier source, by "acl" or "head" and the FactOrigin."""
     left_bytes: dict[str, Whole] = field(default_factory=dict)
     left_objects: dict[str, Whole] = field(default_factory=dict)
     oldest: dict[str, Whole] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Tally(Counters):
             self._keep("acl", evidence.read_at.acl, evidence.read_at.acl_from)
             self._keep("head", evidence.read_at.head, evidence.read_at.head_from)
 
-    def _keep(self, fact: str, at: str | None, source: FactSource | None) -> None:
+    def _keep(self, fact: str, at: str | None, source: FactOrigin | None) -> None:
         """Count a fact of an earlier source. source: None if the run read the fact itself."""
         if source is None or at is None:
             return

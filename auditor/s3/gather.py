@@ -11,7 +11,7 @@ from msgspec import Struct
 from auditor.aio.ordered import in_order, one_ahead
 from auditor.aio.stop import Stop
 from auditor.model.object import Evidence, ObjectRef
-from auditor.model.reuse import NO_PRIOR, Prior
+from auditor.model.reuse import NO_FACTS, KnownFacts
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, within_limit
 
@@ -34,10 +34,10 @@ class Gathered(Struct, frozen=True):
 class EvidenceReader(Protocol):
     """Reads the facts of an object; a failed call on one object gives the value Unread.
 
-    prior: the facts that need no call.
+    facts: those that need no call.
     """
 
-    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence: ...
+    async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence: ...
 
 
 Sink = Callable[[list[Gathered]], Awaitable[None]]
@@ -108,6 +108,6 @@ class _Starter:
 
     async def _read(self, step: Listed, ref: ObjectRef) -> Gathered:
         try:
-            return Gathered(step, await self._reader.read(ref, step.prior or NO_PRIOR))
+            return Gathered(step, await self._reader.read(ref, step.facts or NO_FACTS))
         finally:
             self._end(ref)  # not in a callback, which runs later: _must_stop counts the permits in use

@@ -13,7 +13,7 @@ from auditor.aio.stop import Stop
 from auditor.aws.failures import is_throttle, is_transient, is_web_page, own_words
 from auditor.errors import BucketError, CallFailed, ListingError
 from auditor.model.object import Evidence, ObjectRef
-from auditor.model.reuse import Prior
+from auditor.model.reuse import KnownFacts
 from auditor.model.target import LONGEST_KEY, Target
 from auditor.s3.calls import LIMITS, UNREADABLE, Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
@@ -36,17 +36,15 @@ class Listed(Struct, frozen=True):
     """One step of the listing: a listed object, or a delete marker (then ref is None).
 
     delete_markers: number of delete markers after the step before, up to and including this step. known: the facts of
-    the object if they are known by now, so that no call is needed. prior: those facts of an earlier source that may be
-    used, so that only the others are asked; None if there are none. unreported: True if the audit uses an S3 Inventory
-    report, and the report does not tell the stored ACL of the object as it is listed.
+    the object if they are known by now, so that no call is needed. facts: those that a source other than a call knows,
+    so that only the others are asked; None if there are none.
     """
 
     key: str
     ref: ObjectRef | None
     delete_markers: int = 0
     known: Evidence | None = None
-    prior: Prior | None = None
-    unreported: bool = False
+    facts: KnownFacts | None = None
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.errors import CallFailed
-from auditor.model.object import Acl, Ask, Evidence, FactSource, Head, ObjectRef, Skipped, Unread
-from auditor.model.reuse import NO_PRIOR, Prior
+from auditor.model.object import Acl, Ask, Evidence, FactOrigin, Head, ObjectRef, Skipped, Unread
+from auditor.model.reuse import NO_FACTS, KnownFacts
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 from auditor.s3.key_policies import KeyPolicies
@@ -53,15 +53,15 @@ class ObjectReader:
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
 
-    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence:
+    async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence:
         """Read the ACL and the HEAD of a listed object, and return them as evidence.
 
-        The evidence also tells if the object was deleted or overwritten since it was listed. A fact that `prior` has is
+        The evidence also tells if the object was deleted or overwritten since it was listed. A fact that `facts` has is
         used without a call, unless a HEAD shows that the object was written again since. Raises RunError if every
         further call would fail too.
         """
-        kept_acl, kept_head = self._kept(ref, prior)
-        dormant = prior.dormant
+        kept_acl, kept_head = self._kept(ref, facts)
+        dormant = facts.dormant
         try:
             acl = kept_acl or await self._acl(ref)
             # An ACL of an earlier day does not prove that the bucket answers today.
@@ -77,33 +77,33 @@ class ObjectReader:
                         kept_acl, acl = None, await self._acl(ref)
         except VanishedError:
             return gone(ref)
-        read_at = prior.read_at(acl=kept_acl is not None, head=kept_head is not None)
+        read_at = facts.read_at(acl=kept_acl is not None, head=kept_head is not None)
         return Evidence(ref, acl, head, read_at=read_at, dormant=dormant)
 
-    def known(self, ref: ObjectRef, prior: Prior) -> Evidence | None:
+    def known(self, ref: ObjectRef, facts: KnownFacts) -> Evidence | None:
         """Return the evidence that read() would return without any call; None if it would make one."""
-        acl, head = self._kept(ref, prior)
+        acl, head = self._kept(ref, facts)
         if (acl is None and self._asks_acl(ref)) or (head is None and self._ask.head is None):
             return None
         if head is not None and self._keys is not None and not self._keys.knows(head):
             return None
-        read_at = prior.read_at(acl=acl is not None, head=head is not None)
-        facts = (acl or self._ask.acl or _NOT_ASKED, head or self._ask.head or _NOT_ASKED)
-        return Evidence(ref, *facts, read_at=read_at, dormant=prior.dormant)
+        read_at = facts.read_at(acl=acl is not None, head=head is not None)
+        acl_or_why, head_or_why = acl or self._ask.acl or _NOT_ASKED, head or self._ask.head or _NOT_ASKED
+        return Evidence(ref, acl_or_why, head_or_why, read_at=read_at, dormant=facts.dormant)
 
-    def _kept(self, ref: ObjectRef, prior: Prior) -> tuple[Acl | None, Head | None]:
-        """Return the facts of `prior` that stand for calls of this run: no fact that the run does not ask for, no HEAD
-        of other bytes, and no ACL where the bucket's own ACL counts for each object.
+    def _kept(self, ref: ObjectRef, facts: KnownFacts) -> tuple[Acl | None, Head | None]:
+        """Return those facts that stand for calls of this run: no fact that the run does not ask for, no HEAD of other
+        bytes, and no ACL where the bucket's own ACL counts for each object.
         """
-        acl = prior.acl if self._stand_in is None and self._asks_acl(ref) else None
-        head = prior.head if self._ask.head is None else None
-        if head is not None and (head.etag != ref.etag or self._lacks_checksum(ref, head, prior.head_from)):
+        acl = facts.acl if self._stand_in is None and self._asks_acl(ref) else None
+        head = facts.head if self._ask.head is None else None
+        if head is not None and (head.etag != ref.etag or self._lacks_checksum(ref, head, facts.head_from)):
             head = None
         return acl and self._interned(acl), head
 
-    def _lacks_checksum(self, ref: ObjectRef, head: Head, source: FactSource) -> bool:
+    def _lacks_checksum(self, ref: ObjectRef, head: Head, source: FactOrigin) -> bool:
         """True if a HEAD of today would name a wanted checksum that the HEAD of an earlier run was not asked for."""
-        if source is not FactSource.RUN or not self._ask_checksums:
+        if source is not FactOrigin.RUN or not self._ask_checksums:
             return False
         names = self._wanted.intersection(ref.checksum_algorithms)
         return any(getattr(head, f"checksum_{name.lower()}", "") is None for name in names)

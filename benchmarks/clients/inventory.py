@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.audit.mixed.reports import load_newest
+from auditor.audit.sources.inventory_reports import load_newest
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.runs.stores.local import LocalStore

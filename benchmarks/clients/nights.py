@@ -12,13 +12,16 @@ from msgspec.structs import replace
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.context import RunContext
-from auditor.audit.kind import RunKind, RunObjects
+from auditor.audit.kind import RunKind
+from auditor.audit.record_judge import RecordJudge
 from auditor.audit.resume import judging
 from auditor.audit.run import Audit
+from auditor.audit.sources.walk import RunObjects
 from auditor.config import values
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
+from auditor.model.reuse import NO_FACTS, KnownFacts
 from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
 from auditor.rules.judge import Judge
@@ -42,14 +45,25 @@ _ACL: Final = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
 class KnownRun(RunKind):
     """A run that lists, judges and writes as any other, and finds the facts of each object known."""
 
-    def objects(self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally) -> RunObjects:
-        found = super().objects(run, engine, reader, judge, tally)
-        return replace(found, pages=_with_facts(found.pages))
+    def objects(
+        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally
+    ) -> tuple[RunObjects, RecordJudge]:
+        objects, record_judge = super().objects(run, engine, reader, judge, tally)
+        return _KnownObjects(objects), record_judge
 
 
-async def _with_facts(pages: AsyncGenerator[list[Listed], None]) -> AsyncGenerator[list[Listed], None]:
-    async for page in pages:
-        yield [replace(step, known=_evidence(step.ref)) if step.ref else step for step in page]
+class _KnownObjects:
+    """The objects of a run, each with all of its facts."""
+
+    def __init__(self, objects: RunObjects) -> None:
+        self._objects = objects
+
+    async def pages(self, target: Target) -> AsyncGenerator[list[Listed], None]:
+        async for page in self._objects.pages(target):
+            yield [replace(step, known=_evidence(step.ref)) if step.ref else step for step in page]
+
+    async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence:
+        return await self._objects.read(ref, facts)
 
 
 def _evidence(ref: ObjectRef) -> Evidence:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.audit.mixed.spreading import MEMORY
+from auditor.audit.sources.inventory_by_range import MEMORY
 from auditor.config.settings import Settings
 from auditor.lambdas.handover import MARGIN_SECONDS, MOST_HOPS
 from auditor.offline.estimate import CALL_SECONDS

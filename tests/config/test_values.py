@@ -8,7 +8,7 @@ import pytest
 
 from auditor.config.values import keep, long_span, percent, span
 from auditor.errors import UsageError
-from auditor.model.reuse import Keep
+from auditor.model.reuse import ReusePolicy
 
 
 def test_times() -> None:
@@ -47,7 +47,7 @@ def test_ages_of_kept_facts() -> None:
         ({"acl": "1d", "content": "30d"}, {"acl": 86_400, "content": 2_592_000}),
     )
     for value, limits in good:
-        assert keep(value, "--keep") == Keep(limits)
+        assert keep(value, "--keep") == ReusePolicy(limits)
     bad: tuple[Any, ...] = ("", "acl", "acl=", "=1d", "acls=1d", "acl=1d,acl=2d", "acl=0s", {}, {"acl": 5}, 7, True)
     for wrong in bad:
         with pytest.raises(UsageError, match=r"--keep(: acl)? is .*: give (ages like acl=3d,head=8d|a time|a minute)"):
@@ -64,4 +64,4 @@ def test_head_is_as_old_as_its_most_urgent_member_may_be() -> None:
         ({"head": 7, "content": 2}, ("content", "encryption"), 2),
     )
     for limits, groups, age in cases:
-        assert Keep(limits).head(groups) == age
+        assert ReusePolicy(limits).head(groups) == age

@@ -26,8 +26,8 @@ import pytest
 
 import auditor
 from auditor.audit.divided.state import range_progress
-from auditor.audit.keeping.earlier import EarlierObjects
 from auditor.audit.resume import checkpoint
+from auditor.audit.sources.last_run import EarlierObjects
 from auditor.errors import AuditorError
 from auditor.model.json_codec import decode, plain
 from auditor.model.line_records import ObjectRecord

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
-from auditor.model.object import Acl, Ask, Evidence, FactSource, Grant, Head, ObjectRef, ReadAt, Skipped, Unread
-from auditor.model.reuse import Prior
+from auditor.model.object import Acl, Ask, Evidence, FactOrigin, Grant, Head, ObjectRef, ReadAt, Skipped, Unread
+from auditor.model.reuse import KnownFacts
 from auditor.s3.calls import RetryPolicy
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.key_policies import KeyPolicies
@@ -68,13 +68,13 @@ class World:
         return found.acl
 
     @property
-    def whole(self) -> Prior:
+    def whole(self) -> KnownFacts:
         """All facts of the object, as earlier runs read them."""
-        return Prior(acl=self.acl, acl_at=EARLIER, head=self.head, head_at=BEFORE)
+        return KnownFacts(acl=self.acl, acl_at=EARLIER, head=self.head, head_at=BEFORE)
 
-    async def read(self, prior: Prior) -> tuple[Evidence, list[str]]:
+    async def read(self, facts: KnownFacts) -> tuple[Evidence, list[str]]:
         """Return the evidence, and the calls that it took."""
-        evidence = await self.reader.read(self.seen, prior)
+        evidence = await self.reader.read(self.seen, facts)
         return evidence, [action for action, _ in self.engine.asked]
 
 
@@ -93,7 +93,7 @@ async def test_exactly_the_calls_of_facts_that_are_lacking() -> None:
         assert asked == calls
         assert known == (evidence if not calls else None)
         assert (evidence.acl, evidence.head) == (whole.acl, whole.head)
-        run = FactSource.RUN
+        run = FactOrigin.RUN
         kept = ReadAt(*((EARLIER, None, run, None) if has_acl else (None,) * 4))
         if has_head:
             kept = replace(kept, head=BEFORE, head_from=run)
@@ -102,8 +102,8 @@ async def test_exactly_the_calls_of_facts_that_are_lacking() -> None:
 
 async def test_source_and_time_of_each_fact_are_carried_on() -> None:
     world = World()
-    evidence, _ = await world.read(replace(world.whole, head_from=FactSource.INVENTORY))
-    assert evidence.read_at == ReadAt(EARLIER, BEFORE, FactSource.RUN, FactSource.INVENTORY)
+    evidence, _ = await world.read(replace(world.whole, head_from=FactOrigin.INVENTORY))
+    assert evidence.read_at == ReadAt(EARLIER, BEFORE, FactOrigin.RUN, FactOrigin.INVENTORY)
 
 
 async def test_a_fact_that_the_run_does_not_ask_for_is_not_used() -> None:
@@ -167,7 +167,7 @@ async def test_refused_head_behind_an_earlier_acl_is_explained_by_answers_of_tod
     if code:
         assert isinstance(evidence.head, Unread)
         assert evidence.head.code == code
-        assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactSource.RUN)
+        assert evidence.read_at == ReadAt(acl=EARLIER, acl_from=FactOrigin.RUN)
 
 
 async def test_no_acl_is_kept_where_the_acl_of_the_bucket_counts() -> None:
@@ -179,13 +179,13 @@ async def test_no_acl_is_kept_where_the_acl_of_the_bucket_counts() -> None:
 @pytest.mark.parametrize(
     ("stored", "source", "asked"),
     [
-        ("abc=", FactSource.RUN, []),
-        (None, FactSource.RUN, ["head"]),
-        (None, FactSource.INVENTORY, []),  # it never names a checksum
+        ("abc=", FactOrigin.RUN, []),
+        (None, FactOrigin.RUN, ["head"]),
+        (None, FactOrigin.INVENTORY, []),  # it never names a checksum
     ],
 )
 async def test_head_that_was_not_asked_for_a_wanted_checksum(
-    stored: str | None, source: FactSource, asked: list[str]
+    stored: str | None, source: FactOrigin, asked: list[str]
 ) -> None:
     world = World(checksum_sha256="abc=")
     assert world.seen.checksum_algorithms == ("SHA256",)
@@ -201,12 +201,12 @@ async def test_policy_of_the_key_that_an_earlier_head_names_is_read() -> None:
     assert world.reader.known(world.seen, world.whole) is not None
 
 
-async def test_prior_of_a_step_reaches_the_reader() -> None:
+async def test_facts_of_a_step_reach_the_reader() -> None:
     world = World()
     done: list[Gathered] = []
 
     async def steps() -> AsyncGenerator[list[Listed], None]:
-        yield [Listed("k", world.seen, prior=replace(world.whole, acl=None)), Listed("k", world.seen)]
+        yield [Listed("k", world.seen, facts=replace(world.whole, acl=None)), Listed("k", world.seen)]
 
     async def sink(batch: list[Gathered]) -> None:
         done.extend(batch)
@@ -214,6 +214,6 @@ async def test_prior_of_a_step_reaches_the_reader() -> None:
     assert await gather(steps(), world.reader, world.caller, Stop(), sink, calls_per_object=2)
     assert [action for action, _ in world.engine.asked].count("head") == 1
     assert [one.evidence.read_at for one in done if one.evidence] == [
-        ReadAt(head=BEFORE, head_from=FactSource.RUN),
+        ReadAt(head=BEFORE, head_from=FactOrigin.RUN),
         None,
     ]

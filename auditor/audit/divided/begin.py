@@ -15,7 +15,6 @@ from auditor.aio.stop import Stop
 from auditor.audit.begin import Limits, ask_bucket, ask_setting, check_budget, permits_of
 from auditor.audit.divided.begun import check_facts, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
-from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import FolderThread, silent
@@ -23,6 +22,7 @@ from auditor.audit.judged_by import begun_file
 from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
 from auditor.audit.resume import check_exists, check_selection, judging
+from auditor.audit.sources.spread_file import RunReport
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
@@ -213,7 +213,7 @@ class _Begin:
 
     async def _spread(self, settings: Settings, plan: PlanFile, facts: BucketFacts) -> Limits:
         """Spread the report of S3 Inventory over the ranges. Return the limits that are left."""
-        from auditor.audit.divided.spreading import spread_report  # imports csv and tempfile
+        from auditor.audit.sources.inventory_by_range import spread_report  # imports csv and tempfile
 
         caller, connection = self._caller(settings)
         region = facts.region if isinstance(facts.region, str) else None

@@ -12,12 +12,12 @@ from msgspec import Struct, field
 from auditor.audit.divided.begun import BegunFiles, read_begun
 from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.routed import RoutedManifests
-from auditor.audit.divided.run_report import RunReport
 from auditor.audit.divided.state import RangeState, range_states
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.line_writer import summed_up
 from auditor.audit.report import page_of
 from auditor.audit.resume import check_selection, judging
+from auditor.audit.sources.spread_file import RunReport
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
@@ -148,7 +148,7 @@ class _Combining:
             folder.adopt(sums.parts, sums.files | keys)
             if sums.reached is not None:
                 folder.passed(sums.reached)
-            sums.unseen = report.unseen_words(sums.tally.unreported, mixed=self._settings.source == MIXED)
+            sums.unseen = report.unseen(sums.tally.unreported, mixed=self._settings.source == MIXED)
             summary = self._summary(begun, sums, folder.uri, seconds, reason, self._changes(before, sums))
             try:
                 manifests = self._write_routed(begun, sums)

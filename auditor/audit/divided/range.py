@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from auditor.aio.stop import Stop
 from auditor.audit.begin import RunSoFar
@@ -15,6 +14,7 @@ from auditor.audit.ending import RunEnding
 from auditor.audit.kind import RunKind
 from auditor.audit.resume import begun_rollups, check_selection, judging
 from auditor.audit.run import Audit
+from auditor.audit.sources.walk import FactSource
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunComplete
@@ -30,9 +30,6 @@ from auditor.runs.plan_file import numbered
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.s3.inventory.configured import AskPage
-
-if TYPE_CHECKING:
-    from auditor.audit.mixed.source import PageFacts
 
 
 def range_audit(
@@ -121,14 +118,11 @@ class RangeRun(RunKind):
         keys = run.keys
         return None if keys is None else lambda _: KeyFile(run=run.run_id, policies=dict(keys.policies)).to_json()
 
-    def open_mixed(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[PageFacts]:
+    def open_inventory(self, run: RunContext, ask: AskPage) -> AbstractAsyncContextManager[FactSource]:
         """Open those rows of the report that the run's begin has spread to this range."""
-        from auditor.audit.mixed import range_rows, source  # imports tempfile
+        from auditor.audit.sources.inventory_by_range import open_range  # imports csv and tempfile
 
-        store, limits = run.places.store, source.ReportLimits.of(run.settings.keep)
-        return range_rows.open_range(
-            store, run.run_id, self.range_id, run.remaining, run.facts, limits, run.outer_stop, run.clock
-        )
+        return open_range(run, self.range_id)
 
     async def end(self, ending: RunEnding, *, hands_on: bool) -> Summary:
         return await ending.leave_range()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from auditor.audit.begin import open_asked
 from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
-from auditor.audit.keeping.begin import shows_same_acls
+from auditor.audit.sources.last_run import shows_same_acls
 from auditor.config.layers import Layer
 from auditor.config.resources import caller_of
 from auditor.config.settings import Settings

@@ -20,7 +20,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunStopped, UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
-from auditor.model.object import Ask, Evidence, FactSource, Head, Skipped
+from auditor.model.object import Ask, Evidence, FactOrigin, Head, Skipped
 from auditor.model.run_lines import ObjectLine
 from auditor.offline.probe.compare_answers import Found, ObjectResult, compare, contradicted, object_result
 from auditor.offline.probe.probe_result import Disagreement, ProbeResult
@@ -152,7 +152,7 @@ class Probe:
         ref, head, then = line.evidence.ref, now.head, line.evidence
         rewritten = now.changed or (isinstance(head, Head) and head.last_modified not in (ref.last_modified, None))
         # S3 Inventory shows stored ACLs, and a call shows what counts of them.
-        stored = line.read_at is not None and line.read_at.acl_from is FactSource.INVENTORY
+        stored = line.read_at is not None and line.read_at.acl_from is FactOrigin.INVENTORY
         if rewritten or (now.acl != then.acl and not stored and not isinstance(then.acl, Skipped)):
             return ObjectResult.CHANGED
         earlier = self._then.access(replace(then, head=now.head) if isinstance(then.head, Skipped) else then)

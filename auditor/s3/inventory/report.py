@@ -19,6 +19,7 @@ from auditor.errors import InventoryError
 from auditor.model.dates import seconds_in_utc
 from auditor.model.json_codec import JsonError, parse_object
 from auditor.s3.inventory.fields import CSV, OPTIONAL_FIELDS, PARQUET
+from auditor.text import counted, visible
 
 MANIFEST: Final = "manifest.json"
 CHECKSUM: Final = "manifest.checksum"
@@ -64,6 +65,29 @@ class InventoryReport(Struct, frozen=True):
     def versions(self) -> bool:
         """True if the report names versions, not only current objects."""
         return "VersionId" in self.columns and "IsLatest" in self.columns
+
+
+class ReportOrigin(Struct, frozen=True):
+    """The report that the facts of a run come from. uri: of its manifest. created: the time of the facts, in ISO 8601
+    in UTC. refused: one sentence on each newer report that was refused.
+    """
+
+    uri: str
+    created: str
+    refused: tuple[str, ...] = ()
+
+    def unseen(self, unreported: int) -> list[str]:
+        """Return phrases on what an audit that used the report did not look at, for the summary. unreported: the number
+        of objects whose stored ACL the report does not tell (Tally.unreported).
+        """
+        words = [f"changes since {self.created} of what the S3 Inventory report {visible(self.uri)} says of an object"]
+        if unreported:
+            of = counted(unreported, "object")
+            words.append(f"hidden grants of {of} whose ACL the report does not have as they are listed")
+        if self.refused:
+            newer = counted(len(self.refused), "newer S3 Inventory report")
+            words.append(f"{newer}, refused: {visible(self.refused[0])}")
+        return words
 
 
 def read_manifest(manifest: bytes, checksum: bytes | None, folder: str, name: str) -> InventoryReport:

@@ -1,4 +1,4 @@
-"""FactTurns: no kept fact gets older than its limit, whatever the hour of the runs, and the runs are even."""
+"""RefreshSchedule: no kept fact gets older than its limit, whatever the hour of the runs, and the runs are even."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.keeping.turns import FactTurns
+from auditor.audit.sources.reusable_facts import RefreshSchedule
 
 DAY: Final = 86_400.0
 START: Final = 1_800_000_000.0
@@ -27,8 +27,8 @@ def test_no_kept_fact_is_older_than_its_limit(
     now = read = START
     for gap in gaps:
         if now - read + gap * every > limit:
-            assert gap > 1 or FactTurns(limit, every, now).due(key, version, read, now)
+            assert gap > 1 or RefreshSchedule(limit, every, now).due(key, version, read, now)
         now += gap * every
-        if FactTurns(limit, every, now).due(key, version, read, now):
+        if RefreshSchedule(limit, every, now).due(key, version, read, now):
             read = now
         assert 0 <= now - read <= limit

@@ -18,7 +18,7 @@ from auditor.aio.stop import Stop
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock, Semantics
 from auditor.model.object import ALL_USERS, Grant
-from auditor.model.reuse import HEAD, Keep
+from auditor.model.reuse import HEAD, ReusePolicy
 from tests.audit.test_run import every_version as every_version
 from tests.support.audit_runs import Line, Result, audit, read_back, without
 from tests.support.inventory_reports import (
@@ -174,7 +174,7 @@ async def test_head_of_the_last_run_lacks_the_values_that_a_report_asks_for(
     bucket.put("k", b"x", acl="public-read", headers={"x-amz-meta-password": "hunter2hunter2"})
     bucket.public_access_block = PublicAccessBlock(ignore_public_acls=True)
     report_of(stub, bucket)
-    nights = Nights(stub, tmp_path, only=("O02", "O15"), semantics=Semantics.AWS, keep=Keep({HEAD: 3650 * DAY}))
+    nights = Nights(stub, tmp_path, only=("O02", "O15"), semantics=Semantics.AWS, keep=ReusePolicy({HEAD: 3650 * DAY}))
     await nights.night()
     bucket.public_access_block = None
     mixed = await nights.night(**MIXED)
@@ -313,7 +313,7 @@ async def test_only_what_a_report_lacks_is_asked(stub: StubServer, bucket: StubB
 
 async def aged(stub: StubServer, out: Path, **limits: int) -> Result:
     """Audit 36 hours after the report. limits: the largest ages of facts, in hours."""
-    keep = Keep({name: hours * 3600.0 for name, hours in limits.items()})
+    keep = ReusePolicy({name: hours * 3600.0 for name, hours in limits.items()})
     clock = partial(float, CREATED.timestamp() + 36 * 3600)
     return await audit(stub, out, only=BY_REPORT, keep=keep, clock=clock, **MIXED)
 
@@ -347,7 +347,7 @@ async def test_whole_head_of_the_last_run_goes_with_the_acl_of_the_report(
 ) -> None:
     for number in range(5):
         bucket.put(f"{number}", b"x", last_modified=CREATED - timedelta(days=9))
-    keep = Keep({"acl": 86_400.0 * 3, "head": 86_400.0 * 900})
+    keep = ReusePolicy({"acl": 86_400.0 * 3, "head": 86_400.0 * 900})
     await audit(stub, tmp_path, keep=keep, clock=partial(float, CREATED.timestamp() - 86_400))
     report_of(stub, bucket)
     second = await audit(stub, tmp_path, keep=keep, clock=partial(float, CREATED.timestamp() + 3600), **MIXED)
@@ -362,7 +362,7 @@ async def test_partial_head_of_a_report_is_not_kept_by_the_next_night(
 ) -> None:
     bucket.put("k", b"x")
     report_of(stub, bucket)
-    settings: dict[str, Any] = {"only": BY_REPORT, "keep": Keep({"acl": 90 * DAY, "head": 90 * DAY})}
+    settings: dict[str, Any] = {"only": BY_REPORT, "keep": ReusePolicy({"acl": 90 * DAY, "head": 90 * DAY})}
     nights = Nights(stub, tmp_path, **settings)
     nights.now = CREATED.timestamp() + 3600
     first = await nights.night(**MIXED)

@@ -12,14 +12,14 @@ from typing import Final
 import duckdb
 import pytest
 
-from auditor.audit.mixed.parquet_rows import MEMORY, open_duckdb, parquet_rows
+from auditor.audit.sources.parquet_rows import MEMORY, open_duckdb, parquet_rows
 from auditor.errors import InventoryError
 
 COLUMNS: Final = ("Key", "Size", "LastModifiedDate")
 CELLS: Final = ("ключ\n", "7", "2026-01-02T03:04:05Z")
 READ: Final = """
 import pathlib, sys
-from auditor.audit.mixed.parquet_rows import parquet_rows
+from auditor.audit.sources.parquet_rows import parquet_rows
 print(ascii(list(parquet_rows(pathlib.Path(sys.argv[1]), sys.argv[2:], "a.parquet"))))
 """
 """A program that prints the rows of a file: the time zone of DuckDB is that of its process."""

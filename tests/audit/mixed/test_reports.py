@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.mixed.reports import load_newest, manifests_at
-from auditor.audit.mixed.sorted_rows import SortedRows
+from auditor.audit.sources.inventory_reports import SortedRows, load_newest, manifests_at
 from auditor.errors import InventoryError, RunStopped, UsageError
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.mixed.range_rows import load_range
-from auditor.audit.mixed.reports import ReportTimes
-from auditor.audit.mixed.spread_file import NAME
-from auditor.audit.mixed.spreading import spread_newest
+from auditor.audit.sources.inventory_by_range import load_range, spread_newest
+from auditor.audit.sources.inventory_reports import ReportTimes
+from auditor.audit.sources.spread_file import NAME
 from auditor.errors import InventoryError, RunStopped, RunTaken
 from auditor.runs.paths import run_path
 from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, numbered

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from auditor.cli.sql.session import MEMORY, answer, lock, open_session
 from auditor.errors import OutputError, UsageError
 from auditor.model.finding import Judgement
-from auditor.model.object import Acl, DormantAcl, FactSource, Grant, Head, ReadAt, Unread
+from auditor.model.object import Acl, DormantAcl, FactOrigin, Grant, Head, ReadAt, Unread
 from auditor.runs.paths import run_path
 from tests.support.encoded_lines import encode_finding, encode_object, encode_undecided
 from tests.support.samples.reports import RUN, denied, finding, judged
@@ -153,7 +153,7 @@ def whole() -> Judgement:
     head = Head(**(members | {"metadata": {"team": "x"}}))
     found = judged("k", head=head)
     at = "2026-01-02T03:04:05Z"
-    read_at = ReadAt(at, at, FactSource.INVENTORY, FactSource.RUN)
+    read_at = ReadAt(at, at, FactOrigin.INVENTORY, FactOrigin.RUN)
     dormant = DormantAcl(Acl("owner", (Grant("x", "READ"),)), at)
     return replace(found, evidence=replace(found.evidence, read_at=read_at, dormant=dormant))
 

@@ -24,7 +24,7 @@ from auditor.model.object import (
     Acl,
     DormantAcl,
     Evidence,
-    FactSource,
+    FactOrigin,
     Grant,
     Head,
     ObjectRef,
@@ -286,14 +286,14 @@ def _histories() -> Iterator[OddResult]:
     judgement = _judged(_evidence(_entry()), Verdict.SHARED, (_finding("k"),))
     for number, standing in enumerate(STANDINGS):
         yield OddResult(f"history {number}", judgement, standing=standing, finding=standing)
-    sources = ((None, None), *((SINCE, source) for source in (None, *FactSource)))
+    sources = ((None, None), *((SINCE, source) for source in (None, *FactOrigin)))
     for (acl_at, acl_from), (head_at, head_from) in product(sources, sources):
         read_at = ReadAt(acl_at, head_at, acl_from, head_from)
         name = f"ACL of {acl_at} from {acl_from}, HEAD of {head_at} from {head_from}"
         yield OddResult(name, _judged(_evidence(_entry(), acl=SKIPPED, read_at=read_at)))
     for number, acl in enumerate((Acl("", (Grant(ALL_USERS, "READ"),)), Acl(STRANGER, ()), PRIVATE)):
         dormant = DormantAcl(acl, WRITTEN)
-        of_head = ReadAt(head=WRITTEN, head_from=FactSource.INVENTORY) if number == 1 else None
+        of_head = ReadAt(head=WRITTEN, head_from=FactOrigin.INVENTORY) if number == 1 else None
         evidence = _evidence(_entry(), dormant=dormant, read_at=of_head)
         yield OddResult(f"dormant ACL {number}", _judged(evidence, Verdict.DORMANT))
 

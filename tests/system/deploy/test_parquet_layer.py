@@ -21,7 +21,7 @@ from tests.system.deploy.packages import Packages, names
 
 READ = """
 import pathlib, sys
-from auditor.audit.mixed.parquet_rows import parquet_rows
+from auditor.audit.sources.parquet_rows import parquet_rows
 import duckdb
 print(duckdb.__file__)
 print([row[1] for row in parquet_rows(pathlib.Path("rows.parquet"), ("Bucket", "Key"), "rows.parquet")])

@@ -7,29 +7,49 @@ so that a killed process loses nothing but time, and no piece of a file that was
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
+import io
 import logging
 import secrets
+import sys
 import time
+import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.mixed.data_files import rows_of
-from auditor.audit.mixed.report_origin import ReportOrigin
-from auditor.audit.mixed.reports import FoundReport, ReportTimes, read_report, with_newest
-from auditor.audit.mixed.spread_file import SpreadFile, SpreadFolder, SpreadPiece
+from auditor.audit.context import RunContext
+from auditor.audit.sources.inventory import EmptyFacts, ReportFacts
+from auditor.audit.sources.inventory_reports import (
+    FoundReport,
+    ReportTimes,
+    SortedRows,
+    open_reports,
+    read_report,
+    report_times,
+    rows_of,
+    with_newest,
+)
+from auditor.audit.sources.spread_file import NAME, SpreadFile, SpreadFolder, SpreadPiece
+from auditor.audit.sources.walk import FactSource
+from auditor.config.settings import Settings
 from auditor.errors import InventoryError, RunStopped
+from auditor.model.target import Target
+from auditor.runs.packed_lines import packed_lines
 from auditor.runs.paths import run_path
 from auditor.runs.plan_file import PlanFile
 from auditor.runs.stores.base import LockingStore, Store
+from auditor.s3.inventory.csv_rows import PieceReader
 from auditor.s3.inventory.place import InventoryPlace
+from auditor.s3.inventory.report import ReportOrigin
 from auditor.s3.inventory.rows import RowReader, Shapes, encode_key
+from auditor.s3.inventory.sorting import SortedLines
 from auditor.text import counted, visible
 
 log = logging.getLogger(__name__)
@@ -46,6 +66,25 @@ _LEVEL: Final = 1
 """Compression of the pieces: they are read once or a few times."""
 _ABOVE: Final = b"\xff"
 """A byte above all that follow the key in a line."""
+
+
+def spread_report(
+    place: InventoryPlace, settings: Settings, store: Store, plan: PlanFile, stopped: Callable[[], bool]
+) -> None:
+    """Spread the newest report over the ranges of a run, or continue it. Blocks, and takes a while.
+
+    place: of the reports. store: has the run folder. stopped: returns True once the work is to stop. Raises
+    InventoryError if there is no report that can be used, and RunStopped after a stop; the next call then continues.
+    """
+    times = report_times(settings, time.time())
+    try:
+        with open_reports(place, settings) as reports:
+            spread = spread_newest(reports, place, store, plan, times, stopped)
+    except RunStopped as error:
+        raise RunStopped(
+            f"run {plan.run} was stopped while it read the inventory report: resume it with --resume {plan.run}"
+        ) from error
+    log.info("facts come from %s, of %s", visible(spread.origin.uri), spread.origin.created)
 
 
 def spread_newest(
@@ -204,3 +243,75 @@ class _Spreading:
             pieces={name: tuple(pieces) for name, pieces in self._pieces.items()},
         )
         self._folder.save(self._spread)
+
+
+@asynccontextmanager
+async def open_range(run: RunContext, range_id: str) -> AsyncIterator[FactSource]:
+    """Load the rows of a range, and yield the source of their facts. If a row is lost, each object is read by calls.
+
+    Raises OutputError if the run folder cannot be read.
+    """
+    store, stop = run.places.store, run.outer_stop
+    try:
+        rows = await asyncio.to_thread(load_range, store, run.run_id, range_id, run.remaining, lambda: bool(stop))
+    except InventoryError as error:
+        log.warning("range %s: each object is read with calls, because %s", range_id, visible(str(error)))
+        rows = None
+    if rows is None:
+        yield EmptyFacts()
+        return
+    try:
+        yield ReportFacts(rows, run)
+    finally:
+        await asyncio.to_thread(rows.close)
+
+
+def load_range(
+    store: Store, run_id: str, range_id: str, target: Target, stopped: Callable[[], bool] = lambda: False
+) -> SortedRows | None:
+    """Return the rows of a range, sorted; None after a stop. Raises InventoryError if they are not whole. Blocks."""
+    folder = SpreadFolder(store, run_path(target.bucket, run_id), run_id)
+    spread = folder.load()
+    if spread is None or not spread.complete:
+        raise InventoryError(f"the run has no whole {NAME}")
+    begin = b"" if target.start_after is None else encode_key(target.start_after)
+    with ExitStack() as stack:
+        lines = stack.enter_context(SortedLines())
+        for piece in spread.pieces.get(range_id, ()):
+            if stopped():
+                return None
+            lines.add(_after(begin, _lines_of(store, folder.place(piece.name), piece)))
+        stack.pop_all()
+    return SortedRows(spread.origin, lines, spread.shapes, versions=target.versions)
+
+
+def _after(begin: bytes, lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines of keys after one. begin: the beginning of its own lines; b"" to yield all lines."""
+    if not begin:
+        return lines
+    return (line for line in lines if line > begin and not line.startswith(begin))
+
+
+def _lines_of(store: Store, path: str, piece: SpreadPiece) -> Iterator[bytes]:
+    """Yield the lines of a piece. Raises InventoryError, at the end too, if it is not the one that was written."""
+    name, digest, number = store.uri(path), hashlib.sha256(), 0
+    data = store.stream(path)
+    if data is None:
+        raise InventoryError(f"{name} is gone")
+
+    def checked() -> Iterator[bytes]:
+        for one in data:
+            digest.update(one)
+            yield one
+
+    source = checked()
+    try:
+        for line in packed_lines(io.BufferedReader(PieceReader(source)), sys.maxsize):
+            number += 1
+            yield line.rstrip(b"\n")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InventoryError(f"{name} is damaged ({error})") from error
+    for _ in source:
+        pass
+    if digest.hexdigest() != piece.sha256 or number != piece.lines:
+        raise InventoryError(f"{name} is damaged: it does not have the rows that were written")

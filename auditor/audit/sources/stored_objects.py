@@ -1,8 +1,10 @@
-"""The objects of a run that is filled: its lines in place of a listing, and a reader of the facts that they lack."""
+"""The objects of a run that is filled: its lines in place of a listing, a reader of the facts that they lack, and a
+judge that lets digests, findings and routed lines stay as they were.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -10,14 +12,20 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.stored import StoredObject, StoredPart
+from auditor.audit.record_judge import JudgedObject, RecordJudge
+from auditor.audit.stored import StoredFindings, StoredObject, StoredPart
+from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.access import Verdict
-from auditor.model.finding import Judgement
+from auditor.model.finding import Finding, Judgement
+from auditor.model.line_records import routed_line
 from auditor.model.object import Acl, DigestSources, Evidence, Head, ObjectRef, ReadAt, Skipped, Unread
-from auditor.model.reuse import NO_PRIOR, Prior
+from auditor.model.reuse import NO_FACTS, KnownFacts
+from auditor.model.run_lines import FindingLine
+from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.judge import Judge
 from auditor.runs.reading import RunReader
+from auditor.runs.tally import Tally
 from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
@@ -38,13 +46,14 @@ class FillObject(Struct, frozen=True):
     after: str | None
 
 
-class FillSource:
+class StoredObjects:
     """Yields the objects of a run, and reads again the facts that their lines lack.
 
     run: the run that is filled. reader: reads an object. judge: judges by the present facts of the bucket. relisting:
     says if an object is still the one of the line. decided: IDs of rules that lacked a fact of the bucket in the run,
     and do not lack it now. began: the start of this run, in ISO 8601. first: the key after which the target begins.
-    knows_key: returns True for the ID of a KMS key whose policy is known, or is not to be read.
+    knows_key: returns True for the ID of a KMS key whose policy is known, or is not to be read. io: runs a function in
+    the thread of the store.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class FillSource:
         began: str,
         first: str | None,
         knows_key: Callable[[str], bool],
+        io: Callable[..., Awaitable[Any]],
     ) -> None:
         self._run = run
         self._reader = reader
@@ -67,14 +77,13 @@ class FillSource:
         self._began = began
         self._first = first
         self._knows_key = knows_key
+        self._io = io
         self._waiting: dict[tuple[str, str | None], FillObject] = {}
 
-    async def pages(
-        self, io: Callable[..., Awaitable[Any]], start_after: str | None
-    ) -> AsyncGenerator[list[Listed], None]:
-        """Yield the steps of the objects after the key start_after. io: runs a function in the thread of the store."""
-        steps = self._steps(start_after)
-        while page := await io(lambda: list(islice(steps, _PAGE))):
+    async def pages(self, target: Target) -> AsyncGenerator[list[Listed], None]:
+        """Yield the steps of the objects after the key at which the target begins."""
+        steps = self._steps(target.start_after)
+        while page := await self._io(lambda: list(islice(steps, _PAGE))):
             yield page
 
     def taken(self, ref: ObjectRef) -> FillObject:
@@ -110,8 +119,8 @@ class FillSource:
         key = known.head.sse_kms_key_id if isinstance(known.head, Head) else None
         return bool(key) and not self._knows_key(key or "")
 
-    async def read(self, ref: ObjectRef, prior: Prior = NO_PRIOR) -> Evidence:
-        """Read the facts of an object that its line lacks. The steps of a fill have no `prior`: the line has the facts.
+    async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence:
+        """Read the facts of an object that its line lacks. The steps of a fill have no `facts`: the line has them.
 
         Raises RunError if every further call would fail too.
         """
@@ -147,3 +156,75 @@ class FillSource:
         if isinstance(found.head, Head) and found.head is not known.head:
             found_at = replace(found_at, head=self._began, head_from=None)
         return None if found_at == ReadAt() else found_at
+
+
+class FillRecordJudge(RecordJudge):
+    """Judges the objects of a run that is filled. The ledger is not asked again.
+
+    tally: the counts of the filled run, in which an object that is read again changes its state. source: the objects.
+    kept: keeps the findings of rules that cannot judge an object again. bucket: the stored findings on the bucket
+    itself.
+    """
+
+    def __init__(
+        self, judge: Judge, tally: Tally, source: StoredObjects, kept: StoredFindings, bucket: Sequence[FindingLine]
+    ) -> None:
+        super().__init__(judge, tally)
+        self._source = source
+        self._kept = kept
+        self._stored_on_bucket = list(bucket)
+
+    def bucket(self) -> list[Finding]:
+        return [*super().bucket(), *self._kept.of_bucket(self._stored_on_bucket)]
+
+    def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
+        waiting = self._source.taken(evidence.ref)
+        stored = waiting.stored
+        same = evidence.ref.etag == waiting.known.ref.etag and not evidence.vanished
+        judgement = self._kept.added(self._judge.object(evidence), stored.findings if same else [])
+        routed = stored.routed if same else None
+        hashed = None if evidence.vanished else stored.line.hashed
+        if hashed is not None and not same:
+            hashed = False
+        if stored.line.hashed is not None and evidence is not waiting.known:
+            _count_again(self._tally, waiting, evidence, routed=routed is not None, same=same)
+        return judgement, hashed, None if routed is None else routed_line(routed)
+
+
+def _count_again(tally: Tally, waiting: FillObject, evidence: Evidence, *, routed: bool, same: bool) -> None:
+    """Move an object that was read again to the state of its digests that its facts show now. same: True if its bytes
+    are those of its line.
+    """
+    stored, known = waiting.stored, waiting.known
+    before = _state(tally, known, hashed=stored.line.hashed is True, routed=stored.routed is not None)
+    after = (
+        None if evidence.vanished else _state(tally, evidence, hashed=same and bool(stored.line.hashed), routed=routed)
+    )
+    if stored.routed is not None and not routed:
+        tally.route(-stored.routed.size, -1)
+    if (code := _failure(tally, known)) and (evidence.vanished or unhashable(evidence) != code):
+        tally.fail_no_more(code)
+    if before == after:
+        return
+    if before == "pending":
+        tally.leave_no_more(known.ref.storage_class, known.ref.size)
+    tally.hash(before, -1)
+    if after is not None:
+        tally.hash(after)
+    if sum(tally.failed.values()) > tally.hashing["pending"]:
+        tally.fail_no_more(max(tally.failed))  # no line tells the code of an object whose bytes alone were refused
+
+
+def _failure(tally: Tally, evidence: Evidence) -> str:
+    """Return the code by which a run that hashes counts an object as failed by its HEAD; "" if it does not."""
+    code = "" if isinstance(evidence.head, Unread) else unhashable(evidence)
+    return code if code in tally.failed else ""
+
+
+def _state(tally: Tally, evidence: Evidence, *, hashed: bool, routed: bool) -> str:
+    """Return the state of an object's digests. The lines do not tell some states apart: there must be one to take."""
+    if hashed:
+        return "known" if tally.hashing["known"] else "hashed_now"
+    if routed or (unhashable(evidence) and not _failure(tally, evidence)):
+        return "unhashable"
+    return "pending" if tally.hashing["pending"] or not tally.hashing["queued"] else "queued"
