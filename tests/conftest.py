@@ -46,6 +46,7 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
+    gc.set_threshold(20_000)  # a test leaves little garbage, and each module's end looks for it
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,8 +57,10 @@ def quick_collections() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Let the end of the process collect the frozen objects: DuckDB complains of those that it finds alive then."""
+    """Collect the frozen objects: DuckDB complains of those that the end of the process finds alive."""
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # pytest itself looks for garbage thrice
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(add_help=False, **words)
         self.flags = Flags(self)
         self.flags.add("--help", "show this help message and exit", "", "-h", action="help")
-        self.commands: dict[str, CommandParser] = {}
+        self.commands: Mapping[str, CommandParser] = {}
         self._command = command
         self._examples = examples
         self._listed: dict[str, list[argparse.Action]] = {}
@@ -69,16 +69,16 @@ class CommandParser(argparse.ArgumentParser):
         """Add a parser for each command. name: of one, such as "command". groups: the commands, by title."""
         commands = self.add_subparsers(dest=name, metavar=name.upper(), required=True)
         self._chosen = [commands]
+        self.commands = _Parsers(commands, {one.name: one for members in groups.values() for one in members})
         for title, members in groups.items():
-            for one in members:
-                sentence = f"{one.summary[0].upper()}{one.summary[1:]}."
-                lazy = one if one.module else None
-                self.commands[one.name] = commands.add_parser(one.name, description=sentence, command=lazy)
-                self._listed.setdefault(title, []).append(argparse.Action([], one.name, help=one.summary))
+            self._listed[title] = [argparse.Action([], one.name, help=one.summary) for one in members]
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.declared()
-        first = next(iter(sys.argv[1:] if args is None else args), "").partition("=")[0]
+        given = list(sys.argv[1:] if args is None else args)
+        for word in given:
+            self.commands.get(word)  # argparse looks for the command among the parsers that are made
+        first = next(iter(given), "").partition("=")[0]
         known = any(option.startswith(first) for option in self.flags.by_option)
         if first.startswith("--") and not known and self.commands:  # argparse would miss the command first
             self.error(f"{_UNKNOWN}{first}")
@@ -152,6 +152,32 @@ class CommandParser(argparse.ArgumentParser):
         return f"{self.prog} [options]{words}".replace("%", "%%")
 
 
+class _Parsers(Mapping[str, CommandParser]):
+    """The parsers of commands, by name. Each is made when it is first asked for."""
+
+    def __init__(self, made: Any, commands: Mapping[str, Command]) -> None:
+        """made: what argparse's add_subparsers() returned. commands: by name."""
+        self._made = made
+        self._commands = commands
+
+    def __getitem__(self, name: str) -> CommandParser:
+        if name in self._made.choices:
+            parser: CommandParser = self._made.choices[name]
+            return parser
+        one = self._commands[name]
+        sentence = f"{one.summary[0].upper()}{one.summary[1:]}."
+        parser = self._made.add_parser(name, description=sentence, command=one if one.module else None)
+        if not one.module:
+            parser.list_commands("action", {"actions": ACTIONS[name]})
+        return parser
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
 def _meant(given: str, candidates: Iterable[str]) -> str:
     meant = likeliest(given, candidates)
     return f": did you mean {meant}?" if meant else ""
@@ -177,6 +203,4 @@ def make_parser() -> CommandParser:
     parser.flags.add("--version", "show program's version number and exit", "", "-V", action="version", version=version)
     parser.flags.add("--help-all", argparse.SUPPRESS, action=_HelpAll, nargs=0)
     parser.list_commands("command", COMMANDS)
-    for name, actions in ACTIONS.items():
-        parser.commands[name].list_commands("action", {"actions": actions})
     return parser

@@ -81,9 +81,11 @@ def complete(parser: CommandParser) -> None:
     """
     if not _INSTALLED:
         return
-    named = parser
+    named, commands = parser, dict(parser.commands)  # argcomplete sees the parsers that are made
     for word in os.environ.get("COMP_LINE", "").split():
-        named = named.commands.get(word, named).declared()
+        if word in commands:
+            named = commands[word].declared()
+            commands = dict(named.commands)
     for action in named.flags.all:
         if action.dest in _RULE_IDS:
             action.completer = rule_ids  # type: ignore[attr-defined]
