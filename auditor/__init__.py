@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from auditor.model.summary import Summary as Summary
     from auditor.offline.library.audits import audit_bucket as audit_bucket
     from auditor.offline.library.audits import audit_bucket_async as audit_bucket_async
+    from auditor.offline.library.audits import audit_buckets as audit_buckets
+    from auditor.offline.library.audits import audit_buckets_async as audit_buckets_async
     from auditor.offline.library.audits import explain as explain
     from auditor.offline.library.audits import explain_async as explain_async
     from auditor.offline.library.hashing import hash_bucket as hash_bucket
@@ -69,7 +71,14 @@ if TYPE_CHECKING:
     from auditor.verify.summary import VerifySummary as VerifySummary
 
 _PUBLIC: Final = {
-    "offline.library.audits": ("audit_bucket", "audit_bucket_async", "explain", "explain_async"),
+    "offline.library.audits": (
+        "audit_bucket",
+        "audit_bucket_async",
+        "audit_buckets",
+        "audit_buckets_async",
+        "explain",
+        "explain_async",
+    ),
     "offline.library.runs": ("check_run", "judge_run", "what_if"),
     "offline.what_if": ("WhatIf",),
     "config.settings": ("Settings",),

@@ -27,7 +27,7 @@ from tests.support.servers.stub import StubServer
 
 PAGE = (ROOT / "docs" / "python.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-WORKS = ("audit_bucket", "verify_bucket", "hash_bucket")
+WORKS = ("audit_bucket", "audit_buckets", "verify_bucket", "hash_bucket")
 WITHOUT_STOP = ("explain",)
 
 
@@ -60,8 +60,8 @@ def test_public_names_are_complete_and_no_folders() -> None:
     rooms = {path.stem for path in (ROOT / "auditor").iterdir()}
     assert rooms.isdisjoint(auditor.__all__)
     assert all(inspect.getdoc(getattr(auditor, name)) or name == "RULES" for name in auditor.__all__)
-    with pytest.raises(AttributeError, match="audit_buckets"):
-        auditor.audit_buckets  # noqa: B018
+    with pytest.raises(AttributeError, match="audit_all"):
+        auditor.audit_all  # noqa: B018
 
 
 def test_importing_the_package_loads_nothing_else_and_leaves_the_environment_alone() -> None:
@@ -144,6 +144,7 @@ def test_a_run_and_a_line_show_themselves(run: auditor.Run) -> None:
 
 KEYWORDS = {
     "audit_bucket": "AuditKeywords",
+    "audit_buckets": "AuditKeywords",
     "explain": "ExplainKeywords",
     "hash_bucket": "HashKeywords",
     "verify_bucket": "VerifyKeywords",
@@ -218,6 +219,8 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"resume": 5}, "resume is '5': give a text"),
     ({"start_after": 5}, "start_after is '5': give a text"),
     ({"stop_at": b"x"}, "give a text"),
+    ({"jobs": 0}, "jobs 0 is not valid: give a number of processes from 1 to 64"),
+    ({"jobs": "2"}, "jobs 2 is not valid"),
     ({"trusted": {"a", 5}}, "give names"),
     ({"out": 5}, "out is '5': give a text"),
 ]
@@ -264,6 +267,34 @@ async def test_the_blocking_form_where_a_loop_runs_already(bucket: StubServer) -
     assert auditor.audit_bucket("s3://my-bucket", out="runs").complete
     with pytest.raises(RunError, match="there is no bucket named 'other'"):
         auditor.audit_bucket("s3://other", out="runs")
+
+
+def test_several_processes_find_what_one_finds(bucket: StubServer) -> None:
+    for number in range(30):
+        bucket.put("my-bucket", f"more/{number:02}", b"x")
+    one, two = (auditor.audit_bucket("s3://my-bucket", out=f"by-{jobs}", jobs=jobs) for jobs in (None, 2))
+    assert (one.verdicts, one.coverage) == (two.verdicts, two.coverage)
+    assert [line.key for line in one.objects()] == [line.key for line in two.objects()]
+    assert (Path(two.place) / "plan.json").exists()
+
+
+def test_several_targets_and_one_that_fails(bucket: StubServer) -> None:
+    bucket.world.add("second")
+    bucket.put("second", "key", b"x")
+    named = ["s3://second", "s3://my-bucket/photos/", "s3://second"]
+    seen: list[Snapshot] = []
+    runs = auditor.audit_buckets(iter(named), out="runs", progress=seen.append, max_calls=200)
+    assert [(run.complete, run.coverage.listed) for run in runs] == [(True, 1), (True, 2)]
+    assert {one.what for one in seen} == {"s3://second", "s3://my-bucket/photos/"}
+    with pytest.raises(RunError, match=r"^s3://other: there is no bucket named 'other'"):
+        auditor.audit_buckets(["s3://other", "s3://second"], out="later")
+    (ended,) = Path("later").glob("bucket=*/run=*/summary.json")
+    assert "bucket=second" in str(ended)
+    with pytest.raises(RunError, match="s3://second was not audited: --max-calls is used up"):
+        auditor.audit_buckets(["s3://my-bucket", "s3://second"], out="few", max_calls=14)
+    for wrong in ("s3://second", 5, ["second"], [None]):
+        with pytest.raises(UsageError, match="s3://"):
+            auditor.audit_buckets(wrong, out="runs")  # type: ignore[arg-type]
 
 
 async def test_stop_and_progress(bucket: StubServer) -> None:

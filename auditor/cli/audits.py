@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import Limits
 from auditor.audit.resume import check_selection, judging, rules_of
-from auditor.audit.run import Audit
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import flag_of
@@ -28,10 +26,11 @@ from auditor.cli.telling import Teller
 from auditor.cli.terminal import columns, named_place, options_of
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
-from auditor.errors import AuditorError, RunComplete, RunStopped, UsageError
+from auditor.errors import AuditorError, RunComplete, UsageError
 from auditor.estate.index import NAME as INDEX
 from auditor.estate.index import entry_of, others_in, write_index
 from auditor.estate.index_entries import entries_beside
+from auditor.estate.start import AuditStart, check_jobs
 from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -44,21 +43,13 @@ from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.summary import exit_code
 from auditor.reports.terminal import TargetResult, closing_table, render
 from auditor.runs.folder_place import named_run
-from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
-from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 if TYPE_CHECKING:
-    from auditor.audit.divided.jobs import JobsAudit
+    from auditor.estate.start import AnyAudit
 
-AT_ONCE: Final = 8
-"""Largest number of targets that are audited side by side. With --max-calls or --max-cost it is one after the other,
-because calls in flight of one target could use up those of another.
-"""
-MOST_JOBS: Final = 64
-"""Largest number of processes."""
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
 
 
@@ -77,14 +68,12 @@ def run(frame: CommandFrame) -> int:
 
 def check_audit(frame: CommandFrame) -> None:
     """Raise UsageError for a wrong --jobs, and for settings that select no rules."""
-    jobs, settings = frame.options.jobs, frame.settings
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise UsageError(f"--jobs {jobs} is not valid: give a number of processes from 1 to {MOST_JOBS}")
-    rules_of(settings, ledger=settings.ledger is not None)
+    check_jobs(frame.options.jobs, "--jobs")
+    rules_of(frame.settings, ledger=frame.settings.ledger is not None)
 
 
 class Audits:
-    """The audits of a command. Several targets share the limits of calls per second and of calls (--max-calls).
+    """The audits of a command.
 
     targets: those to audit. index: path in the store of the index page of an estate, whose targets are several whatever
     their number; None for the index page of the place. The methods that a subclass overrides stand first: an estate's
@@ -98,9 +87,7 @@ class Audits:
         self._options = frame.options
         self._teller = teller
         self.targets = targets
-        self._several = index is not None or len(targets) > 1
-        self._left = Limits(frame.settings.max_calls, frame.settings.max_cost)
-        self._ceiling = RateLimit(frame.settings.max_rate) if self._several and frame.settings.max_rate else None
+        self._start = AuditStart(frame.settings, targets, frame.options.jobs, several=index is not None)
         self._place = index or INDEX
         self._index: str | None = None
         self.results: dict[Target, TargetResult] = {}
@@ -136,38 +123,31 @@ class Audits:
 
     async def all(self, stop: Stop | None = None) -> int:
         """Audit all targets, and return the exit code. stop: as for each_target()."""
-        limited = self._settings.max_calls is not None or self._settings.max_cost is not None
         return await each_target(
             self.targets,
             open_resources(self._settings, self.targets),
             self.one,
             verb="audited",
             kept="what was written is kept",
-            at_once=1 if limited or self._options.jobs is not None else AT_ONCE,
+            at_once=self._start.at_once,
             failed=self.failed,
             stop=stop,
         )
 
     async def one(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
         """Audit one target, print the result, and return the exit code."""
-        resources = replace(resources, index=self._place)
-        if not self._several:
-            return await self._audit(target, resources, stop, show)
-        for flag, left in (("--max-calls", self._left.calls), ("--max-cost", self._left.dollars)):
-            if left == 0:
-                raise RunStopped(f"{visible(target.uri)} was not audited: {flag} is used up")
-        async with open_stores(self._settings, [target]) as own:  # a run's thread writes to a store of its own
-            mine = replace(resources, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
-            return await self._audit(target, mine, stop, show)
+        async with self._start.resources_of(target, replace(resources, index=self._place)) as own:
+            return await self._audit(target, own, stop, show)
 
     async def _audit(self, target: Target, resources: Resources, stop: Stop, show: Show) -> int:
-        options, settings = self._options, self.settings_of(target)
-        settings = replace(settings, max_calls=self._left.calls, max_cost=self._left.dollars)
-        audit = await self._begin(target, settings, resources, stop)
+        options, settings, start = self._options, self.settings_of(target), self._start
+        run_id, resume = await self.run_of(target, resources)
+        began = partial(self.begun, target)
+        audit = await start.audit_of(target, settings, resources, stop, run_id=run_id, resume=resume, began=began)
         again = False
         try:
             async with show(audit.snapshot):
-                summary = await audit.run()
+                summary = await start.run(audit)
         except RunComplete:
             _, selection = judging(settings, resources)
             summary, rollups = await asyncio.to_thread(_read_back, target, resources, audit.run_id, selection)
@@ -175,38 +155,20 @@ class Audits:
             again = True  # its end is told already
         else:
             rollups = audit.rollups
-        finally:
-            self._left = audit.left
         code = exit_code(summary, settings.fail_on)
         self.results[target] = TargetResult(target, summary, code)
         self.entries[target] = entry_of(target, summary, rollups)
         if options.format != "table":
             written = RunReader(resources.store, target.bucket, summary.run)
             print_text(await asyncio.to_thread("".join, FORMATS[options.format](summary, written)))
-        elif not self._several:
+        elif not self._start.several:
             print_text(render(summary, rollups, options_of(settings, summary.out, options.verbose)))
         self.remark_on(summary, target)
         if not again:
             await self._tell(audit, summary)
         return code
 
-    async def _begin(self, target: Target, settings: Settings, resources: Resources, stop: Stop) -> Audit | JobsAudit:
-        """Return the audit of a target: in one process, or in several. A divided run is resumed as one, with any number
-        of processes.
-        """
-        run_id, resume = await self.run_of(target, resources)
-        how: dict[str, Any] = {"began": partial(self.begun, target), "run_id": run_id, "resume": resume}
-        jobs = self._options.jobs or 1
-        plan = None
-        if resume and run_id:
-            plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
-        if jobs == 1 and plan is None:
-            return Audit(target, settings, resources, stop, **how)
-        from auditor.audit.divided.jobs import JobsAudit  # imports thirty modules; few audits are divided
-
-        return JobsAudit(target, settings, resources, stop, jobs=jobs, **how)
-
-    async def _tell(self, audit: Audit | JobsAudit, summary: Summary) -> None:
+    async def _tell(self, audit: AnyAudit, summary: Summary) -> None:
         """Send the alert and the event about a run."""
         fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
         alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
@@ -226,7 +188,7 @@ class Audits:
         """Audit all targets, write the index page of the place, and return the exit code."""
         code = await self.all()
         entries = [self.entries[target] for target in self.targets if target in self.entries]
-        if not any(one.summary is not None for one in entries) and not self._several:
+        if not any(one.summary is not None for one in entries) and not self._start.several:
             return code
         try:
             async with open_stores(self._settings, self.targets, hashing=False) as stores:
@@ -237,7 +199,7 @@ class Audits:
 
     def close(self) -> None:
         """Print the closing table of several targets."""
-        if self._several and self._options.format == "table":
+        if self._start.several and self._options.format == "table":
             reports = "" if self._index is None else f"reports: {named_place(self._index)}\n"
             print_text(f"{self.table()}{reports}")
 

@@ -1,0 +1,106 @@
+"""Audit the targets of one start: in this process or in several, and under limits that the targets share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from auditor.aio.stop import Stop
+from auditor.audit.begin import Limits
+from auditor.audit.run import Audit
+from auditor.config.resources import Resources, open_stores
+from auditor.config.settings import Settings
+from auditor.errors import RunStopped, UsageError
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.runs.plan_file import load_plan
+from auditor.s3.rate import RateLimit
+from auditor.text import visible
+
+if TYPE_CHECKING:
+    from auditor.audit.divided.jobs import JobsAudit
+
+    AnyAudit = Audit | JobsAudit
+
+AT_ONCE: Final = 8
+"""Largest number of targets that are audited side by side. With a limit of calls or of their price it is one after the
+other, because calls in flight of one target could use up those of another.
+"""
+MOST_JOBS: Final = 64
+"""Largest number of processes."""
+
+
+def check_jobs(jobs: int | None, name: str) -> None:
+    """Raise UsageError unless this number of processes is possible. name: of the flag or parameter."""
+    if jobs is not None and (type(jobs) is not int or not 1 <= jobs <= MOST_JOBS):
+        raise UsageError(f"{name} {str(jobs)[:100]} is not valid: give a number of processes from 1 to {MOST_JOBS}")
+
+
+class AuditStart:
+    """Audits the targets of a start. Several targets share the limits of calls per second, of calls, and of dollars.
+
+    jobs: number of processes that audit each target; None for this one alone. several: True if the limits are shared
+    although there is one target; None: if there is more than one.
+    """
+
+    def __init__(
+        self, settings: Settings, targets: Sequence[Target], jobs: int | None = None, *, several: bool = False
+    ) -> None:
+        self.several = several or len(targets) > 1
+        self._settings = settings
+        self._jobs = jobs
+        self._left = Limits(settings.max_calls, settings.max_cost)
+        self._ceiling = RateLimit(settings.max_rate) if self.several and settings.max_rate else None
+        limited = settings.max_calls is not None or settings.max_cost is not None
+        self.at_once = 1 if limited or jobs is not None else min(AT_ONCE, max(1, len(targets)))
+        """Number of targets to audit side by side."""
+
+    @asynccontextmanager
+    async def resources_of(self, target: Target, shared: Resources) -> AsyncIterator[Resources]:
+        """Yield the resources of one target: among several it has a store of its own, because the thread of its run
+        writes to that. Raises RunStopped if a limit is used up.
+        """
+        if not self.several:
+            yield shared
+            return
+        for flag, left in (("--max-calls", self._left.calls), ("--max-cost", self._left.dollars)):
+            if left == 0:
+                raise RunStopped(f"{visible(target.uri)} was not audited: {flag} is used up")
+        async with open_stores(self._settings, [target]) as own:
+            yield replace(shared, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
+
+    async def audit_of(
+        self,
+        target: Target,
+        settings: Settings,
+        resources: Resources,
+        stop: Stop,
+        *,
+        run_id: str | None,
+        resume: bool,
+        began: Callable[[str], None] | None = None,
+    ) -> AnyAudit:
+        """Return the audit of a target, within the limits that are left. A run that is divided into ranges is resumed
+        as one, with any number of processes. The parameters are those of Audit.
+        """
+        settings = replace(settings, max_calls=self._left.calls, max_cost=self._left.dollars)
+        how: dict[str, Any] = {"began": began, "run_id": run_id, "resume": resume}
+        plan = None
+        if resume and run_id:
+            plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
+        if (self._jobs or 1) == 1 and plan is None:
+            return Audit(target, settings, resources, stop, **how)
+        from auditor.audit.divided.jobs import JobsAudit  # imports thirty modules; few audits are divided
+
+        return JobsAudit(target, settings, resources, stop, jobs=self._jobs or 1, **how)
+
+    async def run(self, audit: AnyAudit) -> Summary:
+        """Run an audit of audit_of(), and return its summary. Its limits are then those of the next target."""
+        try:
+            return await audit.run()
+        finally:
+            self._left = audit.left
