@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from auditor.audit.begin import open_asked
 from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
 from auditor.audit.sources.last_run import shows_same_acls
+from auditor.audit.sources.walk import Listing, StepSource
 from auditor.config.layers import Layer
 from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
@@ -32,7 +33,6 @@ from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals, write_renewals
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.listing import pages
 from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
@@ -69,7 +69,7 @@ class Renewer:
         by: JudgedBy,
         judge: Judge,
         reader: ObjectReader,
-        listing: Callable[[Target], AsyncIterator[ObjectRef]],
+        steps: StepSource,
         target: Target,
         clock: Callable[[], datetime],
         *,
@@ -79,7 +79,7 @@ class Renewer:
         self._by = by
         self._judge = judge
         self._reader = reader
-        self._listing = listing
+        self._steps = steps
         self._target = target
         self._clock = clock
         self._sure = sure
@@ -112,7 +112,7 @@ class Renewer:
 
     async def _judged(self, key: str, at: str) -> list[Judgement]:
         target = replace(self._target, prefix=key, start_after=None, stop_at=key)
-        refs = [ref async for ref in self._listing(target)]
+        refs = [step.ref async for page in self._steps.pages(target) for step in page if step.ref is not None]
         read: list[Evidence] = []
         for first in range(0, len(refs), CALLS_AT_ONCE):  # a key may have any number of versions
             read += await asyncio.gather(*map(self._reader.read, refs[first : first + CALLS_AT_ONCE]))
@@ -169,12 +169,6 @@ async def open_renewer(
         plan = make_plan(by.rules, facts)
         judge = judge_of(by.settings, plan, facts, versions=file.target.versions, now=clock())
 
-        async def listing(target: Target) -> AsyncIterator[ObjectRef]:
-            async for page in pages(engine, caller, target):
-                for step in page:
-                    if step.ref is not None:
-                        yield step.ref
-
         reader = ObjectReader(engine, caller, plan.ask, (), stand_in(facts), asked.keys)
         sure = all(shows_same_acls(one.facts, facts) for one in file.read)
-        yield Renewer(run, by, judge, reader, listing, file.target, clock, sure=sure)
+        yield Renewer(run, by, judge, reader, Listing(engine, caller), file.target, clock, sure=sure)
