@@ -106,7 +106,7 @@ docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md,
 
 # write the expected texts anew: of each format, from one run with hostile keys; of odd results' lines; of pages; of whole runs
 goldens: install
-	@$(BIN)/python -m tests.reports.formats.golden_files
+	@$(BIN)/python -m tests.offline.formats.golden_files
 	@$(BIN)/python -m tests.reports.lines.golden_lines
 	@$(BIN)/python -m tests.reports.page.golden_pages
 	@AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing $(BIN)/python -m tests.audit.golden_runs

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from auditor.model.run_lines import UndecidedLine as UndecidedLine
     from auditor.model.summary import ChangeKind as ChangeKind
     from auditor.model.summary import Summary as Summary
+    from auditor.offline.check_run import RunCheck as RunCheck
+    from auditor.offline.diff import RunChange as RunChange
+    from auditor.offline.diff import diff as diff
+    from auditor.offline.explanation import Explanation as Explanation
     from auditor.offline.library.audits import audit_bucket as audit_bucket
     from auditor.offline.library.audits import audit_bucket_async as audit_bucket_async
     from auditor.offline.library.audits import audit_buckets as audit_buckets
@@ -51,6 +55,8 @@ if TYPE_CHECKING:
     from auditor.offline.library.audits import explain_async as explain_async
     from auditor.offline.library.hashing import hash_bucket as hash_bucket
     from auditor.offline.library.hashing import hash_bucket_async as hash_bucket_async
+    from auditor.offline.library.run import Run as Run
+    from auditor.offline.library.run import open_run as open_run
     from auditor.offline.library.runs import check_run as check_run
     from auditor.offline.library.runs import judge_run as judge_run
     from auditor.offline.library.runs import what_if as what_if
@@ -58,14 +64,8 @@ if TYPE_CHECKING:
     from auditor.offline.library.verification import verify_bucket_async as verify_bucket_async
     from auditor.offline.what_if import WhatIf as WhatIf
     from auditor.progress import Snapshot as Snapshot
-    from auditor.reports.diff import RunChange as RunChange
-    from auditor.reports.diff import diff as diff
-    from auditor.reports.explain import Explanation as Explanation
     from auditor.rules import RULES as RULES
     from auditor.rules.judge import judge as judge
-    from auditor.runs.checking import RunCheck as RunCheck
-    from auditor.runs.run import Run as Run
-    from auditor.runs.run import open_run as open_run
     from auditor.verdict.judge import access_of as access_of
     from auditor.verdict.judge import verdict_of as verdict_of
     from auditor.verify.summary import VerifySummary as VerifySummary
@@ -103,12 +103,12 @@ _PUBLIC: Final = {
     "model.run_lines": ("FindingLine", "ObjectLine", "UndecidedLine"),
     "model.summary": ("ChangeKind", "Summary"),
     "progress": ("Snapshot",),
-    "reports.diff": ("RunChange", "diff"),
-    "reports.explain": ("Explanation",),
+    "offline.diff": ("RunChange", "diff"),
+    "offline.explanation": ("Explanation",),
     "rules": ("RULES",),
     "rules.judge": ("judge",),
-    "runs.checking": ("RunCheck",),
-    "runs.run": ("Run", "open_run"),
+    "offline.check_run": ("RunCheck",),
+    "offline.library.run": ("Run", "open_run"),
     "verdict.judge": ("access_of", "verdict_of"),
     "offline.library.verification": ("verify_bucket", "verify_bucket_async"),
     "verify.summary": ("VerifySummary",),

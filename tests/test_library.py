@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import auditor
-from auditor.config import keyword_types
 from auditor.config.settings import SETTINGS
 from auditor.errors import RunError, UsageError
+from auditor.offline.library import keyword_types
 from auditor.progress import Snapshot
 from tests.support.paths import ROOT
 from tests.support.samples.reports import RUN

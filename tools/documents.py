@@ -13,7 +13,7 @@ from typing import Final
 from auditor.cli.flags import OPTIONS
 from auditor.cli.help import CommandParser, make_parser
 from auditor.config.settings import SETTINGS
-from auditor.reports.formats import FORMATS
+from auditor.offline.formats import FORMATS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
 from benchmarks.scale import page as scale
@@ -129,7 +129,7 @@ def _with_table(page: str, marker: str, rows: list[str]) -> str:
     return f"{before}{marker}{chr(10).join(rows)}\n\n{after}"
 
 
-FORMATS_TABLE = "<!-- formats, written by `make docs` from auditor/reports/formats/__init__.py -->\n"
+FORMATS_TABLE = "<!-- formats, written by `make docs` from auditor/offline/formats/__init__.py -->\n"
 
 
 def outputs_page() -> str:

@@ -1,4 +1,4 @@
-"""Write auditor/config/keyword_types.py: the settings that each function of the library takes as keywords, by type."""
+"""Write keyword_types.py of auditor/offline/library: the settings that each function takes as keywords, by type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.model.bucket import Semantics
 from auditor.offline.library.verification import COMPARED
 from auditor.s3.engines import ENGINES
 
-PATH: Final = "auditor/config/keyword_types.py"
+PATH: Final = "auditor/offline/library/keyword_types.py"
 _CALLS: Final = ("retry_attempts", "retry_seconds", "first_answer")
 _FUNCTIONS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "AuditKeywords": ("audit_bucket", "audit", ("trusted", "keep_metadata", *_CALLS)),

@@ -35,14 +35,14 @@ from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.offline.folder_place import named_run
+from auditor.offline.formats import FORMATS
+from auditor.offline.formats.markdown import failed_comment
+from auditor.offline.run_text import TargetResult, closing_table, render
 from auditor.reports.alert import alert_of, event_of
-from auditor.reports.formats import FORMATS
-from auditor.reports.formats.markdown import failed_comment
 from auditor.reports.phrases import shell_line
 from auditor.reports.sum_summaries import IndexEntry
 from auditor.reports.summary import exit_code
-from auditor.reports.terminal import TargetResult, closing_table, render
-from auditor.runs.folder_place import named_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.text import visible

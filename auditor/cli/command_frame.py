@@ -21,7 +21,7 @@ from auditor.config.settings import SETTINGS, Settings
 from auditor.errors import UsageError
 from auditor.ledger import ledger_file
 from auditor.model.target import Target, parse_target
-from auditor.runs.folder_place import latest_place, open_run
+from auditor.offline.folder_place import latest_place, open_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store

@@ -21,9 +21,9 @@ from auditor.config.resources import Resources, check_output
 from auditor.errors import RunComplete, UsageError
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.formats import FORMATS
+from auditor.offline.folder_place import named_run, open_run
+from auditor.offline.formats import FORMATS
 from auditor.reports.summary import exit_code
-from auditor.runs.folder_place import named_run, open_run
 from auditor.runs.reading import RunReader
 from auditor.text import visible
 

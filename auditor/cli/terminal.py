@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final, TextIO
 
 from auditor.config.settings import Settings
-from auditor.reports.formats.base import PLAIN, FormatOptions
+from auditor.offline.formats.base import PLAIN, FormatOptions
 from auditor.reports.text_table import linked
 from auditor.text import visible
 

@@ -25,8 +25,8 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.object import Ask, ObjectRef
 from auditor.model.reuse import NO_FACTS
 from auditor.model.target import Target
+from auditor.offline.estimate_report import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.progress import Snapshot
-from auditor.reports.estimate import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.rules.plan import judges_values, make_plan
 from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised

@@ -18,7 +18,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Ask, ObjectRef, Outcome, Skipped
 from auditor.model.run_lines import ObjectLine
 from auditor.model.target import Target, parse_target
-from auditor.reports.explain import Explanation
+from auditor.offline.explanation import Explanation
 from auditor.reports.summary import not_looked_at
 from auditor.rules.plan import ACLS_DISABLED
 from auditor.runs.latest import last_run

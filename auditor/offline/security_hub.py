@@ -19,7 +19,7 @@ from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError, UsageError
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
-from auditor.reports.formats.asff import PRODUCT, RUN, HubAccount, LookedAt, findings, ids_of
+from auditor.offline.formats.asff import PRODUCT, RUN, HubAccount, LookedAt, findings, ids_of
 from auditor.runs.paths import began_at
 from auditor.s3.rate import RateLimit
 

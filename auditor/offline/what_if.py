@@ -17,8 +17,8 @@ from auditor.model.dates import iso_date
 from auditor.model.json_codec import encode_line
 from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
+from auditor.offline.what_if_report import AccessChange, WhatIfCounts, change_of, changed_line, render
 from auditor.progress import Snapshot
-from auditor.reports.what_if import AccessChange, WhatIfCounts, change_of, changed_line, render
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import private

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from auditor.aio.blocking import run_blocking
+from auditor.offline.library.blocking import run_blocking
 
 WORD: ContextVar[str] = ContextVar("word")
 

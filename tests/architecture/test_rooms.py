@@ -13,7 +13,7 @@ PACKAGE = ROOT / "auditor"
 MAP = (ROOT / "docs" / "architecture.md").read_text()
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 LISTS_BY_NAME = {
-    "", "aws", "cli/commands", "ledger", "ledger/manifests", "reports/formats", "rules", "runs/stores",
+    "", "aws", "cli/commands", "ledger", "ledger/manifests", "offline/formats", "rules", "runs/stores",
     "s3/engines",
 }  # fmt: skip
 """The packages whose `__init__.py` is a list by name; that of aws sets a variable of botocore's; others are empty."""

@@ -16,7 +16,7 @@ from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionEntry
 from auditor.model.finding import FailOn, Severity
 from auditor.model.summary import Summary
-from auditor.reports.diff import Diff
+from auditor.offline.diff import Diff
 from auditor.reports.summary import exit_code
 from tests.offline.test_rejudge import judged_again
 from tests.support.audit_runs import Result, audit

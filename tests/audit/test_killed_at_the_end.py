@@ -20,8 +20,8 @@ from auditor.errors import OutputError, RunComplete
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
+from auditor.offline.check_run import RunCheck, RunChecker
 from auditor.offline.library.runs import check_run
-from auditor.runs.checking import RunCheck, RunChecker
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store

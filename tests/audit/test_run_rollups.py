@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from auditor.runs.folder_place import open_run
+from auditor.offline.folder_place import open_run
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer

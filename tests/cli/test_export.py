@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.reports.formats import FORMATS
+from auditor.offline.formats import FORMATS
 from tests.cli.conftest import Run
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.security_hub import security_hub

@@ -24,8 +24,8 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Encryption, PublicAccess
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY, Acl, Grant
 from auditor.offline.fix_kit.acl_jobs import MOST_RESTORED
 from auditor.offline.fix_kit.build import FixKit
+from auditor.offline.folder_place import open_run
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
-from auditor.runs.folder_place import open_run
 from auditor.verdict.change import MOST_BYTES
 from tests.hashing.batch.test_write_jobs import assert_botocore_takes
 from tests.support.odd_keys import ODD_KEYS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.reports.formats import FORMATS
-from auditor.runs.folder_place import open_run
+from auditor.offline.folder_place import open_run
+from auditor.offline.formats import FORMATS
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.cli.terminal import shows_colour, shows_links
-from auditor.reports.terminal import COLUMNS
+from auditor.offline.run_text import COLUMNS
 from auditor.text import width
 from tests.cli.conftest import Run
 from tests.support.servers.clients import BUCKET

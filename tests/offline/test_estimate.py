@@ -15,7 +15,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
-from auditor.reports.estimate import Estimate
+from auditor.offline.estimate_report import Estimate
 from auditor.runs.reading import RunReader
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET

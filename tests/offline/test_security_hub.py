@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from auditor.errors import RunError, UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import Judgement, RuleUndecided
+from auditor.offline.formats.asff import HubAccount, LookedAt
 from auditor.offline.security_hub import BATCH_BYTES, SentFindings, batches, open_security_hub
-from auditor.reports.formats.asff import HubAccount, LookedAt
 from tests.support.samples.reports import (
     denied,
     finding,

@@ -12,10 +12,10 @@ from auditor.model.access import Verdict
 from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.run_lines import FindingLine, UndecidedLine
-from auditor.runs import run as past_runs
+from auditor.offline.folder_place import open_run
+from auditor.offline.library import run as past_runs
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.folder_place import open_run
 from auditor.runs.parts import KINDS
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore

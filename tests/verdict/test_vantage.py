@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from auditor.offline.probe.vantage import Vantage, VantageJudge, WaysIn
 from auditor.verdict.object_facts import EncryptionFacts
-from auditor.verdict.vantage import Vantage, VantageJudge, WaysIn
 from auditor.verdict.ways import BYTES, WAYS
 from tests.verdict.oracle.conditions import Values
 from tests.verdict.oracle.generator import generate

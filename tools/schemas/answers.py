@@ -14,11 +14,11 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import Semantics
 from auditor.model.finding import Severity
 from auditor.model.summary import ChangeKind, Changes
+from auditor.offline.explanation import ReasonGroup
 from auditor.offline.fix_kit.readiness import Readiness
 from auditor.offline.probe.compare_answers import ObjectResult
 from auditor.offline.probe.stranger_claims import Asked
-from auditor.reports.explain import ReasonGroup
-from auditor.reports.what_if import Move
+from auditor.offline.what_if_report import Move
 from tools.schemas.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker
 
 

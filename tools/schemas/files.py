@@ -19,10 +19,10 @@ from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FactState, FindingLine, ObjectLine, UndecidedLine, is_public
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.reports.estimate import Estimate
-from auditor.reports.formats.base import COLUMNS, ExportEntry
+from auditor.offline.check_run import RunCheck
+from auditor.offline.estimate_report import Estimate
+from auditor.offline.formats.base import COLUMNS, ExportEntry
 from auditor.runs.bucket_file import BucketFile
-from auditor.runs.checking import RunCheck
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile
 from auditor.runs.plan_file import PlanFile

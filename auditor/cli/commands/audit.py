@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 
 from auditor.cli.flags import OBJECTS, PACE, RESULTS, RUN, Flags, whole_number
-from auditor.reports.formats import PRINTED
+from auditor.offline.formats import PRINTED
 
 
 def declare_audit(flags: Flags) -> None:

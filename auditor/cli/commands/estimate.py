@@ -24,7 +24,7 @@ from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
-from auditor.reports.estimate import Estimate, estimate_text, summed
+from auditor.offline.estimate_report import Estimate, estimate_text, summed
 from auditor.reports.text_table import Column, text_table
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader

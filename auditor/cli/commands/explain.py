@@ -15,7 +15,7 @@ from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.offline.explain import ObjectName, explain_from_run, live_bucket, name_of, run_place
-from auditor.reports.explain import Explanation, render
+from auditor.offline.explanation import Explanation, render
 
 
 def declare_explain(flags: Flags) -> None:

@@ -12,15 +12,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aws.iam.policy import Access, audit_policy, every_bucket
-from auditor.aws.iam.roles import (
-    STAGE,
-    Deployment,
-    audit_role_policy,
-    hashing_role_policy,
-    renew_role_policy,
-    verify_role_policy,
-)
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.command_frame import CommandFrame, command
@@ -31,6 +22,15 @@ from auditor.config.settings import Settings
 from auditor.config.values import MIXED, words
 from auditor.errors import UsageError
 from auditor.model.target import Target, parse_target
+from auditor.offline.iam.policy import Access, audit_policy, every_bucket
+from auditor.offline.iam.roles import (
+    STAGE,
+    Deployment,
+    audit_role_policy,
+    hashing_role_policy,
+    renew_role_policy,
+    verify_role_policy,
+)
 from auditor.rules import RULES
 from auditor.rules.selection import select
 from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy

@@ -11,10 +11,10 @@ from auditor.cli.flags import OBJECTS, Flags, whole_number
 from auditor.cli.output import expect, say
 from auditor.cli.progress import counting, shown
 from auditor.errors import RunStopped
+from auditor.offline.folder_place import open_run
 from auditor.offline.probe.probe_result import ProbeResult
 from auditor.offline.probe.probe_run import ProbeOrder, ProbeRequest, probe
 from auditor.offline.probe.sample import MOST, SAMPLE
-from auditor.runs.folder_place import open_run
 from auditor.text import visible
 
 _STRANGERS: Final = "the strangers"

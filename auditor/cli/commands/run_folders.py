@@ -33,20 +33,20 @@ from auditor.estate.index import NAME as INDEX
 from auditor.estate.index import entries_in, index_text, write_index
 from auditor.estate.index_entries import entries_beside
 from auditor.model.summary import Summary
+from auditor.offline.check_run import RunCheck, RunChecker
+from auditor.offline.diff import Diff, FirstChanges, change_line, render
+from auditor.offline.folder_place import is_run_folder, open_run
+from auditor.offline.formats import FORMATS, PRINTED
+from auditor.offline.formats.asff import LookedAt
+from auditor.offline.formats.base import FormatOptions
+from auditor.offline.library.run import Run
 from auditor.offline.rejudge import JudgeAgain
 from auditor.offline.security_hub import SentFindings, open_security_hub
 from auditor.offline.stored_page import page_again
 from auditor.progress import Snapshot
-from auditor.reports.diff import Diff, FirstChanges, change_line, render
-from auditor.reports.formats import FORMATS, PRINTED
-from auditor.reports.formats.asff import LookedAt
-from auditor.reports.formats.base import FormatOptions
 from auditor.reports.summary import exit_code
 from auditor.runs.bucket_file import NAME
-from auditor.runs.checking import RunCheck, RunChecker
-from auditor.runs.folder_place import is_run_folder, open_run
 from auditor.runs.reading import RunReader
-from auditor.runs.run import Run
 from auditor.runs.stores.local import private
 from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible

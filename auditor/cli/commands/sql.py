@@ -16,7 +16,7 @@ from auditor.cli.output import heard, remark, say
 from auditor.cli.sql.session import STOPPED, answer, copy_parts, duckdb_views, open_session, statements
 from auditor.cli.terminal import columns
 from auditor.errors import RunStopped, UsageError
-from auditor.reports.formats.base import coverage_sentence
+from auditor.offline.formats.base import coverage_sentence
 from auditor.reports.summary import has_hole
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader

@@ -16,8 +16,8 @@ from auditor.config import values
 from auditor.errors import UsageError
 from auditor.offline.fix_kit.build import FixKit
 from auditor.offline.fix_kit.readme import Kit, table
+from auditor.offline.formats.sarif import as_sarif
 from auditor.offline.what_if import WhatIf, WhatIfQuestion, lines_to, read_policy
-from auditor.reports.formats.sarif import as_sarif
 from auditor.verdict.change import BucketChange, switches
 from auditor.verdict.policy_text import statement_lines
 

@@ -15,8 +15,8 @@ from auditor.cli.terminal import columns
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary
+from auditor.offline.run_text import LEAST
 from auditor.reports.summary import completeness
-from auditor.reports.terminal import LEAST
 from auditor.reports.text_table import Column, TableLayout, labelled, text_table
 from auditor.rules import RULES
 from auditor.text import counted, enumerated, shorten, visible

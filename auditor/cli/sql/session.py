@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from auditor.errors import OutputError, RunStopped, UsageError
-from auditor.reports.formats.csv import csv_row, neutral
+from auditor.offline.formats.csv import csv_row, neutral
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.seal import NAME as SEAL

@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from auditor.aws.iam.arns import Arns
-from auditor.aws.iam.policy import document, statement
 from auditor.hashing.batch.job import MOST_ROWS, NO_BUCKET, JobOwner, Manifest, job_request, row
 from auditor.model.access import Verdict
 from auditor.model.bucket import Encryption
@@ -20,6 +18,8 @@ from auditor.model.object import ANONYMOUS_OWNER, HELD, Acl, Head
 from auditor.model.run_lines import ObjectLine
 from auditor.offline.fix_kit.folder import KitFile, KitFolder
 from auditor.offline.fix_kit.policy_change import PUBLIC, KitObject
+from auditor.offline.iam.arns import Arns
+from auditor.offline.iam.policy import document, statement
 from auditor.rules.encryption import e03_wrong_key
 from auditor.runs.bucket_file import BucketFile
 

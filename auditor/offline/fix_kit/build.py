@@ -14,7 +14,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aws.iam.arns import Arns
 from auditor.aws.partition import partition_of
 from auditor.errors import RunStopped, UsageError
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -44,6 +43,7 @@ from auditor.offline.fix_kit.policy_change import (
 from auditor.offline.fix_kit.prefix_cover import KeyCover
 from auditor.offline.fix_kit.readiness import Assessment, Assessor, SeenObjects
 from auditor.offline.fix_kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
+from auditor.offline.iam.arns import Arns
 from auditor.progress import Snapshot
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader

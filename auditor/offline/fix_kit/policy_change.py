@@ -13,12 +13,12 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from auditor.aws.iam.arns import Arns
 from auditor.model.access import Verdict
 from auditor.model.bucket import Semantics
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, PUBLIC_GROUPS, Acl, Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.offline.fix_kit.prefix_cover import Cover
+from auditor.offline.iam.arns import Arns
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 from auditor.verdict.change import MOST_BYTES

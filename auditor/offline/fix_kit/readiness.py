@@ -22,7 +22,7 @@ from auditor.model.object import (
 )
 from auditor.model.target import Target
 from auditor.offline.fix_kit.policy_change import KitObject
-from auditor.reports.what_if import OTHERS
+from auditor.offline.what_if_report import OTHERS
 from auditor.rules.bucket.b05_others_control import LOG_WRITER
 from auditor.text import counted, visible
 

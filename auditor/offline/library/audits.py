@@ -9,21 +9,29 @@ from typing import Unpack
 
 from msgspec import Struct
 
-from auditor.aio.blocking import run_blocking
 from auditor.aio.groups import together
 from auditor.aio.stop import Stop, stopped_by
-from auditor.config.keyword_types import AuditKeywords, ExplainKeywords
-from auditor.config.keywords import Progress, check_texts, documented, ignored, plain_value, settings_from, target_from
 from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunError, UsageError
 from auditor.estate.start import AuditStart, check_jobs
 from auditor.model.target import Target
+from auditor.offline import folder_place
 from auditor.offline.explain import explain_from_run, live_bucket, name_of, run_place
+from auditor.offline.explanation import Explanation
+from auditor.offline.library.blocking import run_blocking
+from auditor.offline.library.keyword_types import AuditKeywords, ExplainKeywords
+from auditor.offline.library.keywords import (
+    Progress,
+    check_texts,
+    documented,
+    ignored,
+    plain_value,
+    settings_from,
+    target_from,
+)
+from auditor.offline.library.run import Run
 from auditor.progress import reporting
-from auditor.reports.explain import Explanation
-from auditor.runs import folder_place
-from auditor.runs.run import Run
 from auditor.text import visible
 
 

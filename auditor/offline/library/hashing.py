@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Unpack
 
-from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keyword_types import HashKeywords
-from auditor.config.keywords import Progress, documented, ignored, settings_from, target_from
 from auditor.config.resources import ledger_of
 from auditor.hashing.run import HashRun, HashRunSummary
+from auditor.offline.library.blocking import run_blocking
+from auditor.offline.library.keyword_types import HashKeywords
+from auditor.offline.library.keywords import Progress, documented, ignored, settings_from, target_from
 from auditor.progress import reporting
 
 

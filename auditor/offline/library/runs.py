@@ -9,15 +9,15 @@ from typing import Unpack
 
 from auditor.audit.judged_by import judged_by
 from auditor.config import values
-from auditor.config.keyword_types import JudgeKeywords
-from auditor.config.keywords import check_flags, check_texts, documented, plain_value, renamed
 from auditor.config.layers import Layer
+from auditor.offline import folder_place
+from auditor.offline.check_run import RunCheck, RunChecker
+from auditor.offline.library.keyword_types import JudgeKeywords
+from auditor.offline.library.keywords import check_flags, check_texts, documented, plain_value, renamed
+from auditor.offline.library.run import Run
 from auditor.offline.rejudge import JudgeAgain
 from auditor.offline.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
-from auditor.runs import folder_place
 from auditor.runs.bucket_file import NAME
-from auditor.runs.checking import RunCheck, RunChecker
-from auditor.runs.run import Run
 from auditor.runs.stores import open_store
 from auditor.verdict.change import BucketChange, switches
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Unpack
 
-from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keyword_types import VerifyKeywords
-from auditor.config.keywords import Progress, documented, ignored, plain_value, renamed, settings_from, target_from
 from auditor.config.resources import check_ledger, open_resources
 from auditor.config.values import algorithms as read_algorithms
+from auditor.offline.library.blocking import run_blocking
+from auditor.offline.library.keyword_types import VerifyKeywords
+from auditor.offline.library.keywords import (
+    Progress,
+    documented,
+    ignored,
+    plain_value,
+    renamed,
+    settings_from,
+    target_from,
+)
 from auditor.progress import reporting
 from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary

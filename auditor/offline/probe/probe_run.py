@@ -27,6 +27,7 @@ from auditor.offline.probe.probe_result import Disagreement, ProbeResult
 from auditor.offline.probe.sample import MOST, SAMPLE, Sampler, sampled
 from auditor.offline.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
 from auditor.offline.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
+from auditor.offline.probe.vantage import Vantage, VantageJudge
 from auditor.offline.what_if import ChangedJudge
 from auditor.rules.plan import ACLS_DISABLED
 from auditor.runs.reading import RunReader
@@ -39,7 +40,6 @@ from auditor.text import counted, visible
 from auditor.verdict.change import BucketChange
 from auditor.verdict.judge import VerdictJudge
 from auditor.verdict.trust import Trust
-from auditor.verdict.vantage import Vantage, VantageJudge
 
 CALLS_AT_ONCE: Final = 4
 

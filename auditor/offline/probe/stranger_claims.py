@@ -16,9 +16,9 @@ from auditor.model.access import AudienceKind, Verdict
 from auditor.model.audiences import known_audiences
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Evidence, Head, Unread
+from auditor.offline.probe.vantage import WaysIn
 from auditor.s3.storage_class import ARCHIVED_CLASSES
 from auditor.verdict.object_facts import EncryptionFacts
-from auditor.verdict.vantage import WaysIn
 from auditor.verdict.ways import READ, READ_ACP, VERSION_WAYS
 
 

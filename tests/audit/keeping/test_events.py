@@ -17,9 +17,9 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError
 from auditor.model.bucket import PublicAccessBlock
 from auditor.offline.explain import explain_from_run, name_of
+from auditor.offline.explanation import render
 from auditor.reports.alert import renewal_alert
 from auditor.reports.channel_texts import text_of
-from auditor.reports.explain import render
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals
 from auditor.runs.stores.local import LocalStore

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from auditor.config.settings import Settings
+from auditor.offline.folder_place import open_run
 from auditor.offline.probe.probe_result import ProbeResult
 from auditor.offline.probe.probe_run import ProbeOrder, ProbeRequest, probe
-from auditor.runs.folder_place import open_run
 from auditor.s3.rate import RateLimit
 from tests.support.audit_runs import Result, audit
 from tests.support.servers.clients import BUCKET

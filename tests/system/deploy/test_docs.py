@@ -16,10 +16,10 @@ import pytest
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
-from auditor.aws.iam import actions, roles
-from auditor.aws.iam.roles import Deployment
 from auditor.lambdas.metrics import UNITS
 from auditor.model.target import Target
+from auditor.offline.iam import actions, roles
+from auditor.offline.iam.roles import Deployment
 from tests.support.paths import ROOT
 from tests.support.servers.clients import client
 from tests.system.deploy.checks.sources import LEVELS, of_type, parameters, read, resources_of_level

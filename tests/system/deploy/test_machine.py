@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.aws.iam.actions import MACHINE, REPORTS_KEY
 from auditor.lambdas.claims import AFTER_DEADLINE, BETWEEN_KEEPS
 from auditor.lambdas.map_step import ACTIONS
+from auditor.offline.iam.actions import MACHINE, REPORTS_KEY
 from deploy.errors import BuildError
 from deploy.executions import wait_for
 from deploy.resolving import Stack

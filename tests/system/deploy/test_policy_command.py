@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor.aws.iam import roles
 from auditor.cli.main import main
+from auditor.offline.iam import roles
 from deploy.resolving import ACCOUNT, Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level
 from tests.system.deploy.checks.sources import LEVELS, as_list, parameters, read

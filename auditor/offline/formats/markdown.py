@@ -10,8 +10,8 @@ from auditor.model.access import told_verdicts
 from auditor.model.rollup import Group
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.offline.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, sums_of
 from auditor.reports import groups
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, first_keys, sums_of
 from auditor.reports.summary import failed_of, has_hole, verdict_sentence
 from auditor.text import counted, shorten, visible
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.formats import FORMATS
-from tests.reports.formats.golden_files import PLACE, golden, made
+from auditor.offline.formats import FORMATS
+from tests.offline.formats.golden_files import PLACE, golden, made
 
 
 @pytest.mark.parametrize("name", FORMATS)

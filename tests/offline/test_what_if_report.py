@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
-from auditor.reports.what_if import (
+from auditor.offline.what_if_report import (
     NAMES,
     OTHERS,
     SAMPLES,

@@ -14,7 +14,7 @@ from auditor.model.audiences import contains
 from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix
-from auditor.reports.explain import SENTENCES, ReasonGroup, sentences_of
+from auditor.offline.explanation import SENTENCES, ReasonGroup, sentences_of
 from auditor.reports.first_steps import OPEN
 from auditor.reports.phrases import words_of
 from auditor.reports.summary import largest_first

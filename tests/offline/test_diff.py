@@ -15,7 +15,7 @@ from auditor.model.finding import Severity
 from auditor.model.object import Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
 from auditor.model.summary import Summary
-from auditor.reports.diff import diff
+from auditor.offline.diff import diff
 from auditor.runs.bucket_file import BucketFile
 from tests.support.samples.reports import RUN, sample_file, target
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from auditor.model.summary import Summary
-from auditor.reports.formats.base import COLUMNS, FormatOptions, RunLines, entries
+from auditor.offline.formats.base import COLUMNS, FormatOptions, RunLines, entries
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 

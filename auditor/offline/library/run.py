@@ -16,7 +16,7 @@ from auditor.model.finding import Severity
 from auditor.model.object import Head, PartialHead
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
-from auditor.runs import folder_place
+from auditor.offline import folder_place
 from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader

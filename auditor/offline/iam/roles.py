@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from auditor.aws.iam import actions
-from auditor.aws.iam.arns import Arns
-from auditor.aws.iam.policy import (
+from auditor.errors import UsageError
+from auditor.model.target import Target
+from auditor.offline.iam import actions
+from auditor.offline.iam.arns import Arns
+from auditor.offline.iam.policy import (
     bucket_arns,
     channel_statements,
     document,
@@ -20,8 +22,6 @@ from auditor.aws.iam.policy import (
     store_statements,
     table_of,
 )
-from auditor.errors import UsageError
-from auditor.model.target import Target
 
 SERVICE: Final = "s3-auditor"
 """The first part of the names of the stack and its resources; `-STAGE` is the second."""

@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from auditor.aws.client import ThreadedClient
-from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, VERIFY_READS
-from auditor.aws.iam.policy import Access, audit_policy, every_bucket
-from auditor.aws.iam.roles import Deployment
 from auditor.cli.commands.policy import access_of
 from auditor.cli.main import main
 from auditor.config.settings import Settings
@@ -23,6 +20,9 @@ from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.leases import Lease, Work
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
+from auditor.offline.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, VERIFY_READS
+from auditor.offline.iam.policy import Access, audit_policy, every_bucket
+from auditor.offline.iam.roles import Deployment
 from auditor.s3.bucket_settings import ABAC, SETTINGS, TAGS
 
 access = partial(Access, acl=True, head=True)

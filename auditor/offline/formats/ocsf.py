@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
+from auditor.offline.formats.base import FormatOptions, RunLines, coverage_sentence, encodable, first_keys, sums_of
 from auditor.reports import groups
-from auditor.reports.formats.base import FormatOptions, RunLines, coverage_sentence, encodable, first_keys, sums_of
 from auditor.reports.summary import failed_of, has_hole
 from auditor.runs.paths import parse_run_id
 from auditor.text import counted

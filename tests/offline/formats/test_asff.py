@@ -12,10 +12,10 @@ from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import GroupKind
-from auditor.reports.formats import FORMATS
-from auditor.reports.formats.asff import HubAccount, findings, ids_of
-from auditor.reports.formats.base import PLAIN
-from tests.reports.formats.consumers import CONSUMERS
+from auditor.offline.formats import FORMATS
+from auditor.offline.formats.asff import HubAccount, findings, ids_of
+from auditor.offline.formats.base import PLAIN
+from tests.offline.formats.consumers import CONSUMERS
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.hostile import HostileRun
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from auditor.model.access import Reason
 from auditor.model.version import VERSION
-from auditor.reports.what_if import MovedObjects, WhatIfCounts
+from auditor.offline.what_if_report import MovedObjects, WhatIfCounts
 from auditor.text import counted, visible
 from auditor.verdict.policy_text import StatementLines
 

@@ -10,11 +10,11 @@ import pytest
 
 from auditor.model.access import Verdict
 from auditor.model.summary import Summary
-from auditor.reports.formats import FORMATS
-from auditor.reports.formats.base import COLUMNS, FormatOptions
-from auditor.reports.formats.csv import as_text, csv_row
-from auditor.reports.formats.markdown import LONGEST
-from auditor.reports.formats.ocsf import events
+from auditor.offline.formats import FORMATS
+from auditor.offline.formats.base import COLUMNS, FormatOptions
+from auditor.offline.formats.csv import as_text, csv_row
+from auditor.offline.formats.markdown import LONGEST
+from auditor.offline.formats.ocsf import events
 from auditor.reports.rollup import SUBJECTS
 from tests.support.samples.hostile import HOSTILE, HostileRun, hostile_run, refused
 from tests.support.samples.reports import denied, judged, sample_summary, tally_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from auditor.model.summary import Summary
-from auditor.reports.formats.base import COLUMNS, FormatOptions, RunLines, entries
+from auditor.offline.formats.base import COLUMNS, FormatOptions, RunLines, entries
 from auditor.text import visible
 
 _FORMULA: Final = re.compile("\\s*['=+\\-@|%＝＋－＠]")

@@ -25,9 +25,9 @@ from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.offline.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence, encodable, first_keys
 from auditor.reports import groups
 from auditor.reports.compare import judged_rules
-from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence, encodable, first_keys
 from auditor.reports.summary import has_hole
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at

@@ -15,9 +15,9 @@ from auditor.model.exception import Excepted, ExceptionEntry
 from auditor.model.finding import Judgement, RuleUndecided, Severity
 from auditor.model.rollup import FirstStep, RollUps
 from auditor.model.summary import Resume, Summary, UnreadCount
-from auditor.reports.formats.base import FormatOptions
+from auditor.offline.formats.base import FormatOptions
+from auditor.offline.run_text import LEAST, ROWS, render
 from auditor.reports.summary import Alarm, alarm, completeness
-from auditor.reports.terminal import LEAST, ROWS, render
 from auditor.rules.exceptions import Exceptions
 from auditor.text import visible, width
 from tests.support.odd_keys import ODD_KEYS

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from auditor.aws.iam.actions import (
+from auditor.model.target import Target
+from auditor.offline.iam.actions import (
     ACCOUNT_CALLS,
     ACL_CALLS,
     ALERT_CALLS,
@@ -27,8 +28,7 @@ from auditor.aws.iam.actions import (
     STORE_OBJECT_CALLS,
     STORE_READS,
 )
-from auditor.aws.iam.arns import Arns
-from auditor.model.target import Target
+from auditor.offline.iam.arns import Arns
 
 
 class Access(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec import Struct
 from auditor.errors import OutputError
 from auditor.model.json_codec import JsonError, OldFormatError, parse_object
 from auditor.model.summary import Summary
+from auditor.offline.seal_chain import SealChain
 from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.documents import damaged
@@ -23,7 +24,6 @@ from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.reading import RunReader, parse_seal
 from auditor.runs.seal import FILES, OF_RANGES, Seal, SealedPart, sha256_of
 from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal_chain import SealChain
 from auditor.text import counted, visible
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import json
 from typing import Any, Final
 
 from auditor.model.access import Audience, ObjectAccess, Reason, ReasonCode, Verdict
-from auditor.reports.formats.sarif import as_sarif
-from auditor.reports.what_if import WhatIfCounts, change_of
+from auditor.offline.formats.sarif import as_sarif
+from auditor.offline.what_if_report import WhatIfCounts, change_of
 from auditor.verdict.policy_text import StatementLines
 
 MEMBERS: Final[dict[str, dict[str, Any]]] = {

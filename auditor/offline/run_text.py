@@ -15,8 +15,8 @@ from auditor.model.finding import FailOn, Severity
 from auditor.model.rollup import Group, RollUps, Sample
 from auditor.model.summary import HashingSummary, Summary
 from auditor.model.target import Target
+from auditor.offline.formats.base import PLAIN, FormatOptions, RunLines
 from auditor.reports import groups
-from auditor.reports.formats.base import PLAIN, FormatOptions, RunLines
 from auditor.reports.page.rows import command_of, explaining, first_changes
 from auditor.reports.summary import (
     NEVER,

@@ -12,9 +12,9 @@ from auditor.model.access import Verdict
 from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
-from auditor.reports.formats import FORMATS
-from auditor.reports.formats.base import FormatOptions
-from tests.reports.formats.consumers import CONSUMERS, Counts
+from auditor.offline.formats import FORMATS
+from auditor.offline.formats.base import FormatOptions
+from tests.offline.formats.consumers import CONSUMERS, Counts
 from tests.support.samples.hostile import HOSTILE, HostileRun, hostile_run, refused
 from tests.support.samples.reports import denied, finding, judged, rollups_of, sample_summary, tally_of, target
 

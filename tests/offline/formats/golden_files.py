@@ -1,7 +1,7 @@
 """The goldens: one input with every hostile key, and beside it the text that each format makes of it.
 
 `make goldens` writes the expected texts anew, and `git diff` shows what changes for users. The input stays; `python -m
-tests.reports.formats.golden_files --input` makes it again from the hostile run of the samples.
+tests.offline.formats.golden_files --input` makes it again from the hostile run of the samples.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from auditor.model.rollup import RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
-from auditor.reports.formats import FORMATS
-from auditor.reports.formats.base import FormatOptions
+from auditor.offline.formats import FORMATS
+from auditor.offline.formats.base import FormatOptions
 from tests.support.samples.hostile import hostile_run
 
 L = TypeVar("L")

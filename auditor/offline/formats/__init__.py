@@ -10,7 +10,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from auditor.model.summary import Summary
-    from auditor.reports.formats.base import Format, FormatOptions, RunLines
+    from auditor.offline.formats.base import Format, FormatOptions, RunLines
 
 
 # Each module is imported when it writes: the command line names all formats whenever it starts.
@@ -31,7 +31,7 @@ class NamedFormat(Struct, frozen=True):
 
 
 FORMATS: Final[Mapping[str, NamedFormat]] = {
-    "table": NamedFormat("..terminal", "text for a terminal, as `auditor audit` prints it", printed=True),
+    "table": NamedFormat("..run_text", "text for a terminal, as `auditor audit` prints it", printed=True),
     "json": NamedFormat(".json", "the summary, as in summary.json", printed=True),
     "markdown": NamedFormat(".markdown", "a comment for a pull request, at most 65,536 characters", printed=True),
     "jsonl": NamedFormat(

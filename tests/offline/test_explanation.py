@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
 from auditor.model.object import ALL_USERS
-from auditor.reports.explain import (
+from auditor.offline.explanation import (
     Explanation,
     render,
 )
