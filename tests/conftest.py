@@ -14,7 +14,7 @@ import pytest
 
 import auditor.aws  # noqa: F401 - before a test imports botocore: it must not sign with awscrt
 
-hypothesis.settings.register_profile("auditor", deadline=None)  # no test asks the clock
+hypothesis.settings.register_profile("auditor", deadline=None, max_examples=50)  # no test asks the clock
 hypothesis.settings.load_profile("auditor")
 
 pytest_plugins = ["tests.support.servers.fixtures"]

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from auditor.cli.main import main
-from tests.support.audit_runs import Result, checkpoint, finish, read_parts, start, without
+from tests.support.audit_runs import Result, check, checkpoint, finish, read_back, read_parts, start, without
 from tests.support.engine_names import OURS_FIRST
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
@@ -34,6 +34,7 @@ from tests.support.servers.world import StubBucket
 COUNT: Final = 160
 SLOW: Final = 0.04
 """Seconds that each answer takes while a run is to be interrupted."""
+WholeRun = Callable[..., Result]
 
 
 @pytest.fixture
@@ -62,9 +63,16 @@ def wait_for(condition: Callable[[], object], child: subprocess.Popen[str]) -> N
         raise
 
 
-def whole_run(stub: StubServer, out: Path, *flags: str) -> Result:
-    _, (result,), _ = finish(start(stub, out, *flags))
-    return result
+@pytest.fixture
+def whole_run(stub: StubServer, capfd: pytest.CaptureFixture[str]) -> WholeRun:
+    """Audit in this process, with flags of the command, and return the checked run."""
+
+    def call(out: Path, *flags: str) -> Result:
+        flags = ("--endpoint-url", stub.url, "--out", str(out), "--format", "json", *flags)
+        assert main(["audit", f"s3://{BUCKET}", *flags]) in (0, 3, 4)
+        return check(read_back(json.loads(capfd.readouterr().out)))
+
+    return call
 
 
 def same(one: Result, other: Result) -> None:
@@ -79,10 +87,10 @@ def same(one: Result, other: Result) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "flags"), [("direct", ()), ("boto3", ("--versions",))])
 def test_killed_and_resumed_each_object_is_there_once(
-    stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str, flags: tuple[str, ...]
+    stub: StubServer, samples: StubBucket, whole_run: WholeRun, tmp_path: Path, engine: str, flags: tuple[str, ...]
 ) -> None:
     flags = (*flags, "--engine", engine, "--concurrency", "8")
-    quiet = whole_run(stub, tmp_path / "quiet", *flags)
+    quiet = whole_run(tmp_path / "quiet", *flags)
     out = tmp_path / "killed"
     stub.faults = [latency(SLOW)]
     child = start(stub, out, *flags, small_parts=True)
@@ -110,9 +118,9 @@ def finish_killed(child: subprocess.Popen[str]) -> int:
 
 
 def test_signal_finishes_what_is_in_flight_and_the_run_can_go_on(
-    stub: StubServer, samples: StubBucket, tmp_path: Path
+    stub: StubServer, samples: StubBucket, whole_run: WholeRun, tmp_path: Path
 ) -> None:
-    quiet = whole_run(stub, tmp_path / "quiet")
+    quiet = whole_run(tmp_path / "quiet")
     out = tmp_path / "stopped"
     stub.forget()
     stub.faults = [latency(SLOW)]
@@ -129,12 +137,13 @@ def test_signal_finishes_what_is_in_flight_and_the_run_can_go_on(
     assert f"--resume {stopped.summary['run']}" in err
 
     stub.faults = []
-    _, (resumed,), _ = finish(start(stub, out, "--resume", stopped.summary["run"]))
-    same(resumed, quiet)
+    same(whole_run(out, "--resume", stopped.summary["run"]), quiet)
 
 
-def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-    quiet = whole_run(stub, tmp_path / "quiet")
+def test_second_signal_gives_up_what_is_in_flight_too(
+    stub: StubServer, samples: StubBucket, whole_run: WholeRun, tmp_path: Path
+) -> None:
+    quiet = whole_run(tmp_path / "quiet")
     out = tmp_path / "stopped"
     stub.forget()
     stub.faults = [latency(SLOW)]
@@ -158,8 +167,7 @@ def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples:
     assert state["start_after"] is not None
 
     stub.faults = []
-    _, (resumed,), _ = finish(start(stub, out, "--resume", state["run"]))
-    same(resumed, quiet)
+    same(whole_run(out, "--resume", state["run"]), quiet)
 
 
 Sentence = Callable[..., str]
@@ -229,11 +237,12 @@ def test_credentials_that_expire_on_the_way(stub: StubServer, bucket: StubBucket
         assert "the credentials have expired" in sentence("--only", rules)
 
 
-def test_region_is_found_out_and_used(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+def test_region_is_found_out_and_used(
+    stub: StubServer, bucket: StubBucket, whole_run: WholeRun, tmp_path: Path
+) -> None:
     bucket.put("k")
     bucket.region, bucket.wrong_region = "eu-central-1", "signature"
-    _, (result,), _ = finish(start(stub, tmp_path))
-    assert result.coverage["audited"] == 1
+    assert whole_run(tmp_path).coverage["audited"] == 1
     assert {call.signed_region for call in stub.calls if call.key} == {"eu-central-1"}
 
 
@@ -246,7 +255,7 @@ def test_output_inside_the_audited_bucket_is_refused_before_anything_is_sent(
 
 
 def test_failed_run_keeps_what_was_written(
-    stub: StubServer, samples: StubBucket, sentence: Sentence, tmp_path: Path
+    stub: StubServer, samples: StubBucket, sentence: Sentence, whole_run: WholeRun, tmp_path: Path
 ) -> None:
     def expire(operation: str, key: str, nth: int) -> Fault | None:
         return EXPIRED_TOKEN if key == "plain/0000125.txt" else None
@@ -258,6 +267,6 @@ def test_failed_run_keeps_what_was_written(
     kept = read_parts(tmp_path / "runs" / f"bucket={BUCKET}" / f"run={state['run']}", "objects")
     assert len(kept) == state["tally"]["coverage"]["listed"] > 0
     stub.faults = []
-    _, (resumed,), _ = finish(start(stub, tmp_path / "runs", "--resume", state["run"]))
+    resumed = whole_run(tmp_path / "runs", "--resume", state["run"])
     assert resumed.summary["complete"]
     assert resumed.coverage["listed"] == len(resumed.objects)

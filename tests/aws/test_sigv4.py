@@ -65,7 +65,7 @@ def sdk_authorization(auth: Any, request: AWSRequest, credentials: Credentials, 
     return f"AWS4-HMAC-SHA256 Credential={auth.scope(request)}, SignedHeaders={names}, Signature={signature}"
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(
     CREDENTIALS,
     st.sampled_from(["GET", "HEAD"]),

@@ -76,7 +76,7 @@ def tls_server(folder: Path, name: str = "127.0.0.1", days: tuple[int, int] = (-
 def test_the_other_scheme_or_a_wrong_certificate_is_named(
     run: Run, stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 0.2\n")
 
     def said(url: str, code: int = 1) -> str:
         found, out, err = run(*AUDIT, "--endpoint-url", url, "--engine", engine)
@@ -141,7 +141,7 @@ NO_PAGE = "is not an S3 server: it answers with text/html; check --endpoint-url 
 def test_a_proxy_that_does_not_connect_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    (tmp_path / "auditor.toml").write_text("retry_seconds = 1\n")
+    (tmp_path / "auditor.toml").write_text("retry_seconds = 0.2\n")
     monkeypatch.setenv("NO_PROXY", "")
     for scheme, answer, said in (
         ("https", answered("407 Proxy Authentication Required"), THROUGH),

@@ -108,7 +108,7 @@ events = st.dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(events | json_values)
 def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> None:
     try:

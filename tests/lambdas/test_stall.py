@@ -29,7 +29,7 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Plan
 
 OBJECTS = 60
-MARGIN, CUT = 10.0, 1.5
+MARGIN, CUT = 10.0, 0.8
 """Seconds from the stop to the deadline, and until requests in flight are cut off."""
 
 

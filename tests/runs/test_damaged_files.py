@@ -2,7 +2,7 @@
 
 No other exception than one of the auditor's reaches the caller, and no value beyond the limits of size. Equal seeds
 make equal damage. AUDITOR_DAMAGED is the number of inputs in all, with those of tests/hashing/queue and tests/ledger,
-1,200 by default. 100,000 take some ten minutes:
+600 by default. 100,000 take some ten minutes:
 
     AUDITOR_DAMAGED=100000 .venv/bin/python -m pytest -q -n 2 tests/runs/test_damaged_files.py \
         tests/hashing/queue/test_damaged_messages.py tests/ledger/test_damaged_rows.py

@@ -45,21 +45,29 @@ def load(name: str) -> Schema:
     return found
 
 
-def closed(schema: Any) -> Any:
-    """Return a schema in which no object has members that the schema does not name."""
+def closed(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema in which no object has members that the schema does not name. Its definitions stand in the places
+    of their names: jsonschema takes long to look one up.
+    """
     if isinstance(schema, list):
-        return [closed(item) for item in schema]
+        return [closed(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
+    if "$ref" in schema:
+        named = definitions[schema["$ref"].removeprefix("#/$defs/")]
+        more = {name: value for name, value in schema.items() if name not in ("$ref", "description")}
+        assert not named.keys() & more.keys()
+        return closed({**named, **more}, definitions)
     return {
-        name: False if name == "additionalProperties" and value is True else closed(value)
+        name: False if name == "additionalProperties" and value is True else closed(value, definitions)
         for name, value in schema.items()
     }
 
 
 @cache
 def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(closed(load(name)))
+    schema = load(name)
+    return Draft202012Validator(closed(schema, schema.get("$defs", {})))
 
 
 def faults(name: str, value: Any) -> list[str]:

@@ -208,7 +208,7 @@ def test_private_means_that_it_was_looked_at() -> None:
 def test_a_fact_unread_never_makes_an_object_look_better() -> None:
     """The lost fact may be the one that exposed the object; then the verdict is unknown, and nothing less."""
     lost: list[dict[str, Any]] = [{"acl": DENIED}, {"head": DENIED}, {"statements": None}]
-    for seed, recipe in enumerate(RECIPES):
+    for seed, recipe in enumerate(RECIPES[:50]):
         least = min(STRENGTH[verdict(recipe)], STRENGTH[UNKNOWN])
         for change in (*lost, *({"facts": {**recipe.facts, name: DENIED}} for name in BUCKET_FACTS)):
             assert STRENGTH[verdict(recipe, **change)] >= least, (seed, change)
@@ -222,7 +222,7 @@ def test_an_acl_that_was_read_shows_that_acls_count() -> None:
 
 
 def test_more_denies_and_trust_never_open_and_more_allows_and_grants_never_close() -> None:
-    for seed, recipe in enumerate(RECIPES):
+    for seed, recipe in enumerate(RECIPES[:50]):
         before, some = verdict(recipe), recipe.statements
         if some is not None:
             closed, opened = [{**ONE_ACCOUNT, "Effect": "Deny"}, *some], [*some, ONE_ACCOUNT]

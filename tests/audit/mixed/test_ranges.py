@@ -150,7 +150,7 @@ def test_two_processes_have_the_results_of_one(
     bucket = stub.world.buckets[BUCKET] = versions if flags else samples
     report_of(stub, bucket, form="Parquet" if flags else "CSV", versions=bool(flags), files=3)
     mixed = ("--source", "mixed", "--inventory", PLACE, *flags)
-    _, (one,), _ = finish(start(stub, tmp_path / "1", *mixed, small_parts=True), 120)
+    one = asyncio.run(audit(stub, tmp_path / "1", versions=bool(flags), part_lines=20, **MIXED))
     _, (two,), _ = finish(start(stub, tmp_path / "2", *mixed, "--jobs", "2", small_parts=True), 120)
     assert two.summary["complete"]
     assert list(two.folder.glob("state-*.json"))

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
-import pandas
 from botocore.session import get_session
 from botocore.validate import ParamValidator
 from jsonschema import Draft202012Validator
@@ -122,6 +122,7 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> Counts:
 
 def _cells(text: str) -> list[str]:
     """Cells that a spreadsheet would run, or that have hidden characters."""
+    pandas = import_module("pandas")  # here: it takes long to import
     table = pandas.read_csv(io.StringIO(text, newline=""), dtype=str, keep_default_na=False)
     cells = [cell for column in table.columns for cell in table[column]]
     return [cell for cell in cells if cell.lstrip().startswith(_FORMULAS) or not cell.isprintable()]

@@ -141,7 +141,7 @@ def outcome(read: Callable[[], Any]) -> Any:
         return failure.code
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(page_of("ListBucketResult", "Contents"))
 def test_listing(body: bytes) -> None:
     query = ListQuery()
@@ -149,7 +149,7 @@ def test_listing(body: bytes) -> None:
     assert ours == outcome(lambda: replies.page(query, sdk_reply("ListObjectsV2", body, {})))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(page_of("ListVersionsResult", "Version", "DeleteMarker"))
 def test_listing_of_versions(body: bytes) -> None:
     query = ListQuery(versions=True)
@@ -157,7 +157,7 @@ def test_listing_of_versions(body: bytes) -> None:
     assert ours == outcome(lambda: replies.page(query, sdk_reply("ListObjectVersions", body, {})))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(ACL)
 def test_acl(body: bytes) -> None:
     action = "GetObjectAcl"
@@ -192,7 +192,7 @@ HEADERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(HEADERS)
 def test_head(sent: dict[str, str]) -> None:
     ours = outcome(lambda: headers.head({name.lower().encode(): value.encode() for name, value in sent.items()}))

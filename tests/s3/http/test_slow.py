@@ -57,12 +57,12 @@ async def test_wait_for_a_place_is_not_of_the_answers_time(opening: Opening) -> 
     async def script(peer: Peer) -> None:
         while True:
             await peer.request()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
             await peer.send(OK)
 
-    async with serving(script) as server, opening(server, connections=1, answer_timeout=1.5) as transport:
-        answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(20)))
-        assert [answer.body for answer in answers] == [b"ok"] * 20
+    async with serving(script) as server, opening(server, connections=1, answer_timeout=0.7) as transport:
+        answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(16)))
+        assert [answer.body for answer in answers] == [b"ok"] * 16
 
 
 async def test_first_answer_has_a_limit_of_its_own_and_later_ones_do_not(thin: Opening) -> None:
