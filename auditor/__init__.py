@@ -13,6 +13,7 @@ from auditor.model import version
 __version__ = version.VERSION
 
 if TYPE_CHECKING:
+    from auditor.audit.compare_with_last import RunChange as RunChange
     from auditor.config.settings import Settings as Settings
     from auditor.errors import AuditorError as AuditorError
     from auditor.errors import BucketError as BucketError
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from auditor.model.summary import ChangeKind as ChangeKind
     from auditor.model.summary import Summary as Summary
     from auditor.offline.check_run import RunCheck as RunCheck
-    from auditor.offline.diff import RunChange as RunChange
     from auditor.offline.diff import diff as diff
     from auditor.offline.explanation import Explanation as Explanation
     from auditor.offline.library.audits import audit_bucket as audit_bucket
@@ -103,7 +103,8 @@ _PUBLIC: Final = {
     "model.run_lines": ("FindingLine", "ObjectLine", "UndecidedLine"),
     "model.summary": ("ChangeKind", "Summary"),
     "progress": ("Snapshot",),
-    "offline.diff": ("RunChange", "diff"),
+    "audit.compare_with_last": ("RunChange",),
+    "offline.diff": ("diff",),
     "offline.explanation": ("Explanation",),
     "rules": ("RULES",),
     "rules.judge": ("judge",),

@@ -73,7 +73,7 @@ class RunEnding:
         folder = self._folder
         if not self._complete:
             return await self.hand_on()
-        await self._thread.save(folder, self._recorder.standings.end)
+        await self._thread.save(folder, self._recorder.comparison.end)
         result = self._summary(Changes())
         await self._thread.save(folder, lambda: folder.end_range(RangeEnd(lacks_acls=self._lacks_acls)))
         return result
@@ -81,7 +81,7 @@ class RunEnding:
     async def finish(self) -> Summary:
         """Write the reports of the run, its seal and its summary, and return the summary."""
         run, folder, save = self._run, self._folder, self._thread.save
-        result = self._summary(await save(folder, partial(self._recorder.standings.changes, self._complete)))
+        result = self._summary(await save(folder, partial(self._recorder.comparison.changes, self._complete)))
         if self._lines.tally.routed["objects"] and run.has_ledger:
             await self._write_routed()
         self.rollups = groups = await save(folder, lambda: self._finished_rollups(result))

@@ -10,6 +10,7 @@ from typing import Final
 
 from auditor.aio.groups import task_group
 from auditor.audit.begin import listed_by
+from auditor.audit.compare_with_last import LastRunComparison
 from auditor.audit.context import RunContext
 from auditor.audit.digests import dispatcher_of
 from auditor.audit.ending import RunEnding
@@ -22,7 +23,6 @@ from auditor.audit.record_judge import RecordJudge
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import begun_rollups
 from auditor.audit.sources.walk import RunObjects
-from auditor.audit.standing import Standings
 from auditor.model.dates import iso_date
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
@@ -172,10 +172,10 @@ class Gathering:
             from auditor.audit.hashing import open_fixity  # thirty modules, for audits with a ledger alone
 
             fixity = open_fixity(run, run.places.ledger, engine, stack)
-        standings = await run.thread.run(_open_standings, run, self._kind, self._tally)
+        comparison = await run.thread.run(_compare_with_last, run, self._kind, self._tally)
         return Recorder(
             judge=judge,
-            standings=standings,
+            comparison=comparison,
             lines=self._lines,
             fixity=fixity,
             dispatcher=dispatcher,
@@ -259,8 +259,8 @@ class Gathering:
         return summary
 
 
-def _open_standings(run: RunContext, kind: RunKind, tally: Tally) -> Standings:
-    """Return the standings, which compare with the last complete run. Blocks. tally: receives the counts of changes."""
+def _compare_with_last(run: RunContext, kind: RunKind, tally: Tally) -> LastRunComparison:
+    """Begin to compare the run with the last complete one. Blocks. tally: receives the counts of changes."""
     if run.earlier is not None:
         run.earlier.prepare()
     start = run.saved_key
@@ -269,6 +269,6 @@ def _open_standings(run: RunContext, kind: RunKind, tally: Tally) -> Standings:
         written = RunReader(run.places.store, run.target.bucket, run.run_id)
         done = [line.version_id for line in written.of_key(start, kind.range_id)]
     judged, file = judged_by(kind.rules, run.plan), kind.bucket_file(run, 0)
-    standings = Standings(began_at(run.run_id), tally, run.earlier, judged, start, done, file, run.target)
-    standings.open()
-    return standings
+    comparison = LastRunComparison(began_at(run.run_id), tally, run.earlier, judged, file, run.target)
+    comparison.open(start, done)
+    return comparison

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from auditor.audit.compare_with_last import LastRunComparison
 from auditor.audit.line_writer import LineWriter
 from auditor.audit.record_judge import RecordJudge
-from auditor.audit.standing import Standings
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.object import AnyVersion, Evidence
 from auditor.model.reuse import NO_FACTS
@@ -36,7 +36,7 @@ class Recorder:
         self,
         *,
         judge: RecordJudge,
-        standings: Standings,
+        comparison: LastRunComparison,
         lines: LineWriter,
         fixity: HashStatusFinder | None,
         dispatcher: Dispatcher | None,
@@ -47,7 +47,7 @@ class Recorder:
         self.lines = lines
         self._judge = judge
         self._trust = judge.trust
-        self.standings = standings
+        self.comparison = comparison
         self._folder = lines.folder
         self._fixity = fixity
         self._dispatcher = dispatcher
@@ -65,7 +65,7 @@ class Recorder:
         self.tally.add_findings(findings)
         self._note_trusted()
         excepted = self.lines.exceptions.bucket(findings)
-        self.lines.bucket(findings, self.standings.bucket(findings, excepted))
+        self.lines.bucket(findings, self.comparison.bucket(findings, excepted))
 
     async def record(self, batch: list[Gathered]) -> None:
         """Look up, judge, count and write a batch of objects that were read.
@@ -81,8 +81,8 @@ class Recorder:
         if self._dispatcher is not None:
             self._dispatcher.add(one.ref for one, looked in zip(read, found, strict=True) if looked and looked.wanted)
         self.count_calls()
-        if self.standings.needs(batch[-1].step.key):
-            await self._io(self.standings.load, batch[-1].step.key)
+        if self.comparison.needs(batch[-1].step.key):
+            await self._io(self.comparison.load, batch[-1].step.key)
         following = iter(found)
         for item in batch:
             self.tally.delete_marker(item.step.delete_markers)
@@ -103,7 +103,7 @@ class Recorder:
         self.tally.add(judgement)
         failure = "" if looked is None else looked.failure
         excepted = self.lines.exceptions.object(judgement, failure)
-        recorded = self.standings.object(judgement, excepted)
+        recorded = self.comparison.object(judgement, excepted)
         if self._trust.number_used > self._trusted:
             self._note_trusted()
         return self.lines.object(recorded, hashed, routed)

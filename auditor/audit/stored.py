@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.standing import is_open
 from auditor.errors import OutputError
-from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import ObjectVersion
-from auditor.model.run_lines import WIDTH, FindingLine, ObjectLine, Recorded, Standing, UndecidedLine
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
 from auditor.runs.parts import Part
 from auditor.runs.past import LinesAhead
@@ -117,44 +115,3 @@ def finding_of(line: FindingLine) -> Finding:
         line.permission,
         line.message,
     )
-
-
-class StoredStandings:
-    """Gives a run that is judged again the history of its findings and verdicts, as the lines of the run have it.
-
-    began: the start of the run that read the facts. A finding or verdict that the lines do not have gets this time.
-    """
-
-    def __init__(self, began: str) -> None:
-        self._began = began
-
-    def findings(
-        self, findings: Sequence[Finding], excepted: Excepted, stored: Sequence[FindingLine]
-    ) -> tuple[Standing, ...]:
-        """Return the history of each finding. excepted: the exceptions that cover them. stored: the finding lines of
-        the same object, or of the bucket.
-        """
-        known = {line.fingerprint: line for line in stored}
-        return tuple(
-            [
-                self._of(known.get(finding.fingerprint), name)
-                for finding, name in zip(findings, excepted.findings, strict=True)
-            ]
-        )
-
-    def object(
-        self, judgement: Judgement, excepted: Excepted, line: ObjectLine, stored: Sequence[FindingLine]
-    ) -> Recorded:
-        """Return the judgement of an object with its history. excepted: the exceptions that cover its verdict and
-        findings. line: its line. stored: the lines of its findings.
-        """
-        findings = self.findings(judgement.findings, excepted, stored)
-        verdict = judgement.verdict
-        if verdict is None or not is_open(judgement):
-            return Recorded(judgement, None, findings)
-        wide = line.verdict is not None and WIDTH[line.verdict] >= WIDTH[verdict]
-        return Recorded(judgement, self._of(line if wide else None, excepted.verdict), findings)
-
-    def _of(self, line: FindingLine | ObjectLine | None, exception: str | None) -> Standing:
-        """Return the history of a finding or verdict. exception: the one that covers it now."""
-        return Standing((line and line.since) or self._began, None, exception)

@@ -4,59 +4,24 @@ bounded memory. Print them as a table that names the first of each kind, or as J
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from heapq import merge
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
-
+from auditor.audit.compare_with_last import RunChange, RunComparison, RunPair
 from auditor.errors import UsageError
-from auditor.model.access import Verdict
 from auditor.model.json_codec import plain
-from auditor.model.object import Outcome
-from auditor.model.run_lines import FindingLine, PastObject, Seen
+from auditor.model.run_lines import FindingLine, PastObject
 from auditor.model.summary import ChangeKind, Changes, Summary
-from auditor.reports.changes import cause_words, causes_between, changes_of, moved_by
-from auditor.reports.compare import (
-    added_step,
-    bucket_kind,
-    fingerprints,
-    judged_rules,
-    kept_step,
-    lost_kind,
-    verdict_of,
-    verdict_step,
-    worsening,
-)
+from auditor.reports.changes import cause_words, causes_between, changes_of
+from auditor.reports.compare import judged_rules, worsening
 from auditor.reports.text_table import TableLayout
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.tally import Tally
 from auditor.text import enumerated, visible
 
 SHOWN: Final = 5
 """Number of changes of each kind that the table names."""
-_KEY: Final = itemgetter(0)
-_PLACE: Final = itemgetter(0, 1)
-_Versions = dict[str | None, PastObject]
 _OF_FINDING: Final = ("rule", "severity", "grantee", "permission", "fingerprint", "since")
-
-
-class RunChange(Struct, frozen=True):
-    """One change of a finding or of a verdict between two runs. key: None for a finding on the bucket.
-
-    finding: the finding as the new run has it, or as the old run had it if the new run does not; None for a change of a
-    verdict. before, after: the verdict in the old and in the new run, None where the run has no such object; both None
-    for a change of a finding.
-    """
-
-    kind: ChangeKind
-    key: str | None
-    version_id: str | None
-    finding: FindingLine | None = None
-    before: Verdict | None = None
-    after: Verdict | None = None
 
 
 class ComparedRun(Protocol):
@@ -87,79 +52,52 @@ class Diff:
 
     def __init__(self, old: ComparedRun, new: ComparedRun) -> None:
         self._old, self._new = old, new
-        self._counts: Counter[str] = Counter()
-        self._causes: tuple[str, ...] = ()
         first, second = old.bucket_file, new.bucket_file
-        if first and second:
-            if first.target != second.target:
-                raise UsageError(
-                    f"the runs have different targets or key ranges, {visible(first.target.uri)} and"
-                    f" {visible(second.target.uri)}: compare two runs of one target"
-                )
-            self._causes = causes_between(first, second)
-        self._old_rules, self._new_rules = _rules(old), _rules(new)
-        self._worse = worsening(first)
-        self._old_end, self._new_end = _end(old), _end(new)
+        if first and second and first.target != second.target:
+            raise UsageError(
+                f"the runs have different targets or key ranges, {visible(first.target.uri)} and"
+                f" {visible(second.target.uri)}: compare two runs of one target"
+            )
+        self._pair = RunPair(
+            old_rules=_rules(old),
+            new_rules=_rules(new) or (),
+            worse=worsening(first),
+            causes=causes_between(first, second) if first and second else (),
+            old_end=_end(old),
+            new_end=_end(new),
+        )
+        self._tally = Tally()
 
     @property
     def counts(self) -> Changes:
         """The changes so far, in the form of a summary."""
-        return changes_of(self._counts, self._old.run_id, None, self._causes)
+        return changes_of(self._tally.changes, self._old.run_id, None, self._pair.causes)
 
     def changes(self) -> Iterator[RunChange]:
         """Yield the changes in key order, those of findings on the bucket first. Call this once."""
-        yield from self._bucket()
-        for key, old, new in _joined(self._old.results(), self._new.results()):
-            for version_id in {**new, **old}:
-                yield from self._object(key, version_id, old.get(version_id), new.get(version_id))
+        found: list[RunChange] = []
+        for _ in self._compared(found):
+            yield from found
+            found.clear()
 
-    def _bucket(self) -> Iterator[RunChange]:
-        before = fingerprints(self._old.bucket_findings())
-        for line in self._new.bucket_findings():
-            yield from self._finding(line, before.pop(line.fingerprint, None), None)
-        for line in before.values():
-            yield self._change(bucket_kind(line.rule, self._new_rules or ()), line)
-
-    def _object(
-        self, key: str, version_id: str | None, old: PastObject | None, new: PastObject | None
-    ) -> Iterator[RunChange]:
-        before = _seen(old, key, self._old_end)
-        after = _seen(new, key, self._new_end)
-        if (before is None or before.plain) and (after is None or after.plain):
-            return
-        step = verdict_step(before, after)
-        if step.kind is not None:
-            self._counts[f"verdict {verdict_of(step.kind, before, after).value} {step.kind.value}"] += 1
-            for cause in moved_by(self._causes, step.kind, before, after):
-                self._counts[f"cause {cause}"] += 1
-            words = (old.seen.verdict if old else None, new.seen.verdict if new else None)
-            yield RunChange(step.kind, key, version_id, None, *words)
-        lost = fingerprints(old.findings if old else ())
-        for line in new.findings if new else ():
-            yield from self._finding(line, lost.pop(line.fingerprint, None), before)
-        for line in lost.values():
-            yield self._change(lost_kind(line.rule, after, self._new_rules or ()), line)
-
-    def _finding(self, line: FindingLine, old: FindingLine | None, before: Seen | None) -> Iterator[RunChange]:
-        added = added_step(line.rule, before, self._old_rules, line.exception, self._worse)
-        kind = added.kind if old is None else kept_step(old, line.exception).kind
-        if kind is not None:
-            yield self._change(kind, line)
-
-    def _change(self, kind: ChangeKind, line: FindingLine) -> RunChange:
-        self._counts[f"finding {line.severity.value} {kind.value}"] += 1
-        return RunChange(kind, line.key, line.version_id, line)
-
-
-_UNSEEN: Final = Seen(Outcome.UNDECIDED, Verdict.UNKNOWN)
-"""Stands for the results of an object that an incomplete run did not reach."""
-
-
-def _seen(one: PastObject | None, key: str, end: str | None) -> Seen | None:
-    """Return a run's results of an object. end: the last key of a run that is not complete."""
-    if one is not None:
-        return one.seen
-    return _UNSEEN if end is not None and key > end else None
+    def _compared(self, found: list[RunChange]) -> Iterator[None]:
+        """Compare the runs, and pause after each object, and each time when objects of the old run are read."""
+        walk, judged = RunComparison(iter(self._old.results()), self._pair, self._tally, found), self._pair.new_rules
+        lines = list(self._new.bucket_findings())
+        walk.bucket(self._old.bucket_findings(), lines, [line.exception for line in lines])
+        yield
+        for new in self._new.results():
+            while walk.needs(new.key):
+                walk.leave_behind(new.key)
+                yield
+                walk.load()
+            old = walk.take(new.key, new.version_id)
+            if not new.seen.plain or old is None or not old.seen.plain:
+                walk.compare(old, new, new.seen, [line.exception for line in new.findings], judged)
+            yield
+        while walk.drain():
+            yield
+        yield
 
 
 def _rules(run: ComparedRun) -> Collection[str] | None:
@@ -175,16 +113,6 @@ def _rules(run: ComparedRun) -> Collection[str] | None:
 def _end(run: ComparedRun) -> str | None:
     """Return the last key of a run that is not complete; None for a complete run."""
     return None if run.summary is not None and run.summary.complete else run.last_key or ""
-
-
-def _joined(old: Iterable[PastObject], new: Iterable[PastObject]) -> Iterator[tuple[str, _Versions, _Versions]]:
-    """Yield each key with its objects in both runs. Keys come in the order of their code points, as S3 lists them."""
-    merged = merge(((one.key, 0, one) for one in old), ((one.key, 1, one) for one in new), key=_PLACE)
-    for key, group in groupby(merged, key=_KEY):
-        found: tuple[_Versions, _Versions] = ({}, {})
-        for _, side, one in group:
-            found[side][one.version_id] = one
-        yield key, *found
 
 
 class FirstChanges:

@@ -11,11 +11,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from auditor.audit.compare_with_last import OwnHistory
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
 from auditor.audit.line_writer import LineWriter, summed_up
 from auditor.audit.report import page_of
-from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, StoredStandings, stored_counts
+from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
 from auditor.errors import OutputError, RunStopped
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
@@ -67,7 +68,7 @@ class JudgeAgain:
         self._target = self._file.target
         self._keeps_values = self._file.configuration.get("keep_metadata") is True
         self._now = _time(self._file, run)
-        self._standings = StoredStandings(self._file.now)
+        self._history = OwnHistory(self._file.now)
         self._stored = StoredFindings(by.rules, by.gone)
         self._tally = Tally()
         self._values = StoredValues(self._file, by)
@@ -169,7 +170,7 @@ class JudgeAgain:
         self._tally.trust(judge.trust.used)
         self._tally.add_findings(findings)
         excepted = lines.exceptions.bucket(findings)
-        lines.bucket(findings, self._standings.findings(findings, excepted, stored))
+        lines.bucket(findings, self._history.findings(findings, excepted, stored))
 
     def _write(self, lines: LineWriter, judge: Judge, stored: StoredObject) -> None:
         line, tally = stored.line, self._tally
@@ -180,7 +181,7 @@ class JudgeAgain:
             self._noted = noted
             tally.trust(judge.trust.used)
         tally.add(judgement)
-        recorded = self._standings.object(judgement, lines.exceptions.object(judgement), line, stored.findings)
+        recorded = self._history.object(judgement, lines.exceptions.object(judgement), line, stored.findings)
         if lines.object(recorded, line.hashed, routed_line(stored.routed) if stored.routed else None):
             lines.folder.flush()
 

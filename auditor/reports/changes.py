@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
+from auditor.errors import OutputError
 from auditor.model.access import ReasonCode
 from auditor.model.run_lines import Seen
 from auditor.model.summary import Cause, ChangeKind, Changes, Summary
 from auditor.runs.bucket_file import BucketFile
+from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
 from auditor.text import counted
 
@@ -108,17 +111,24 @@ def moved_by(causes: Iterable[str], kind: ChangeKind | None, old: Seen | None, n
     return [cause for cause in causes if cause in spoken]
 
 
-def changes_since(
-    tally: Tally, against: str, last: Summary | None, causes: Iterable[str], *, complete: bool
-) -> Changes:
-    """Return the changes since the run `against`. tally: has counted them. last: the summary of that run; None if it
-    could not be read. complete: True if the listing reached its end.
+def changes_since(tally: Tally, earlier: RunReader | None, file: BucketFile | None, *, complete: bool) -> Changes:
+    """Return the changes since the last complete run. Blocks.
+
+    tally: has counted them. earlier: that run; None if there is none. file: bucket.json of the present run, as it was
+    before the first object. complete: True if the listing reached its end.
     """
-    if tally.uncompared or last is None:
-        return Changes(why_not=UNREADABLE.format(run=against))
+    if earlier is None:
+        return Changes(why_not=NO_RUN)
+    last = old = None
+    if not tally.uncompared:
+        with suppress(OutputError):
+            last, old = earlier.summary, earlier.bucket
+    if last is None:
+        return Changes(why_not=UNREADABLE.format(run=earlier.run_id))
+    causes = causes_between(old, file) if old and file else ()
     if complete:
-        return changes_of(tally.changes, against, None, causes)
-    return changes_of(uncompared(tally, last), against, CUT, causes)
+        return changes_of(tally.changes, earlier.run_id, None, causes)
+    return changes_of(uncompared(tally, last), earlier.run_id, CUT, causes)
 
 
 def changes_of(

@@ -22,7 +22,8 @@ class _ResultLine(Seen, frozen=True, kw_only=True):
     version_id: str | None
 
 
-def _seen(line: Seen | ObjectLine) -> Seen:
+def seen_in(line: Seen | ObjectLine) -> Seen:
+    """Return the results of an object, as its line has them."""
     return Seen(line.outcome, line.verdict, line.rules, line.reasons, line.since, line.exception)
 
 
@@ -99,7 +100,7 @@ class PastRun:
             PastObject(
                 key,
                 line.version_id,
-                _seen(line),
+                seen_in(line),
                 tuple(one for one in findings if one.version_id == line.version_id),
             )
             for line in lines
@@ -113,7 +114,7 @@ class PastRun:
         for line in self._read(_ResultLine, objects, None if objects is None else self._data(objects)):
             found = findings.of(line.key, line.version_id) if line.rules else []
             if start is None or line.key > start:
-                yield PastObject(line.key, line.version_id, _seen(line), tuple(found))
+                yield PastObject(line.key, line.version_id, seen_in(line), tuple(found))
 
     def _findings(self, part: Part | None, data: bytes | None) -> Iterator[FindingLine]:
         return self._read(FindingLine, part, data)

@@ -119,6 +119,14 @@ def test_versions_of_a_key_are_compared_each_with_itself() -> None:
     assert changes(old, Lines(second[:1] + second[2:], [])) == [("gone", "a"), ("gone", "a")]
 
 
+def test_versions_of_a_key_are_read_together_wherever_reading_pauses() -> None:
+    many = [line(f"a/{number:05}") for number in range(4_998)]
+    versions = [line("b", Verdict.EXPOSED, version_id=name) for name in "4321"]  # the second is the 5,000th object
+    lost = [line(f"c/{number:05}", Verdict.EXPOSED) for number in range(6_000)]
+    found = changes(Lines([*many, *versions, *lost], []), Lines([*many, *versions, line("d")], []))
+    assert found == [("gone", one.key) for one in lost]
+
+
 def test_keys_are_merged_in_the_order_of_their_bytes() -> None:
     keys = ["Z", "a", "\uffff", "\U0001f4a9"]
     old, new = (

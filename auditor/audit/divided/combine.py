@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
@@ -21,7 +20,7 @@ from auditor.audit.sources.spread_file import RunReport
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import OutputError, RunComplete, RunStopped
+from auditor.errors import RunComplete, RunStopped
 from auditor.model.dates import iso_date
 from auditor.model.finding import RuleUndecided
 from auditor.model.json_codec import JsonError
@@ -29,7 +28,7 @@ from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
-from auditor.reports.changes import NO_RUN, causes_between, changes_since
+from auditor.reports.changes import changes_since
 from auditor.reports.first_steps import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.summary import not_looked_at
@@ -248,14 +247,7 @@ class _Combining:
         """Return the changes since the last run. begun: as it was before the ranges read policies of keys, which is how
         each range looked for causes.
         """
-        earlier = self._earlier(begun)
-        if earlier is None:
-            return Changes(why_not=NO_RUN)
-        summary = file = None
-        with suppress(OutputError):
-            summary, file = earlier.summary, earlier.bucket
-        causes = () if file is None else causes_between(file, begun.file)
-        return changes_since(sums.tally, earlier.run_id, summary, causes, complete=not sums.holes)
+        return changes_since(sums.tally, self._earlier(begun), begun.file, complete=not sums.holes)
 
     def _earlier(self, begun: BegunFiles) -> RunReader | None:
         against = begun.file.against

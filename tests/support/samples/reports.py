@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.standing import Standings
+from auditor.audit.compare_with_last import LastRunComparison
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, Severity
@@ -73,7 +73,7 @@ def tally_of(*judgements: Judgement) -> Tally:
 
 def rollups_of(*judgements: Judgement, new: bool | None = None) -> RollUps:
     """The roll-ups of a complete run over these objects. new: what the last run says of each result."""
-    builder, builds = RollUpBuilder(), Standings(began_at(RUN))
+    builder, builds = RollUpBuilder(), LastRunComparison(began_at(RUN))
     for judgement in sorted(judgements, key=lambda one: one.evidence.ref.key.encode(errors="surrogatepass")):
         found = builds.object(judgement, Excepted(findings=(None,) * len(judgement.findings)))
         standing = found.standing and replace(found.standing, new=new)
