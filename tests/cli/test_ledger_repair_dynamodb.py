@@ -54,7 +54,7 @@ def test_each_command_heals_and_counts_the_row(
     queue: str = sqs.create_queue(QueueName=name)["QueueUrl"]
     tasks = tuple(HashTask(key, None, etag, 1) for key, etag in etags.items())
     sqs.send_message(QueueUrl=queue, MessageBody=encode(HashMessage("run", name, ("sha256",), tasks)))
-    found = do("work", "--queue", queue, "--idle", "0.2")
+    found = do("work", "--queue", queue, "--idle", "0.2", "--concurrency", "1")
     assert (found["known"], found["hashed"], found["healed"]) == (3, 0, 1)
     assert do("ledger", "--check")["rows"]["damaged"] == 0
     for client in (s3, sqs, table.meta.client):

@@ -89,7 +89,7 @@ async def grants(**changes: Any) -> object:
 
 
 @pytest.fixture
-def control(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def control(stub: StubServer, asked_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3_CONTROL", stub.url)
 
 

@@ -30,6 +30,7 @@ from tests.support.servers.stub_faults import (
 )
 from tests.support.servers.world import ACCOUNT, OWNER, Odd, StubBucket
 
+pytestmark = pytest.mark.usefixtures("asked_by")
 QUESTIONS: Final = {
     "acl": "GetBucketAcl",
     "ownership": "GetBucketOwnershipControls",

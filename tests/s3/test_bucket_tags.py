@@ -9,6 +9,8 @@ import re
 from hashlib import sha256
 from typing import Any
 
+import pytest
+
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Unread
 from auditor.s3.bucket_settings import ABAC_IS_OFF, MAY_BE_TESTED, NOT_TESTED
@@ -22,6 +24,7 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_calls import Reply
 from tests.support.servers.world import ACCOUNT, Odd, StubBucket
 
+pytestmark = pytest.mark.usefixtures("asked_by")
 CALLS = ("GetBucketAbac", "GetBucketTagging")
 
 

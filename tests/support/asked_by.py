@@ -17,9 +17,9 @@ from auditor.s3.open import asking
 _chosen: list[str] = []
 
 
-@pytest.fixture(params=["direct", "boto3"], autouse=True)
+@pytest.fixture(params=["direct", "boto3"])
 def asked_by(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine by which reader_for asks in this test. A module imports it for its tests."""
+    """The engine by which reader_for asks in this test. A module imports it."""
     _chosen.append(request.param)
     yield request.param
     _chosen.pop()
