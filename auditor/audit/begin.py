@@ -1,11 +1,11 @@
-"""Begin an audit: load the state of a resumed run, ask about the bucket, and limit the calls."""
+"""Begin an audit: load the state of a resumed run, and ask about the bucket."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, Self
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.resources import connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, LimitTooLow, OutputError, RunChanged, RunDamaged
+from auditor.errors import BucketError, OutputError, RunChanged, RunDamaged
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
@@ -30,7 +30,6 @@ from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller
-from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 from auditor.s3.engines.pool import EnginePool
@@ -39,52 +38,6 @@ from auditor.s3.open import asking, find_region
 from auditor.verdict.public import is_public
 
 log = logging.getLogger(__name__)
-
-AUTO_CEILING_OF: Final = {"boto3": 32}
-"""Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
-FIRST_OF: Final = {"direct": first_in_flight()}
-"""Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
-much CPU as a TLS handshake.
-"""
-
-
-def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
-    """Return the largest number of calls in flight that the settings allow, and the limit that gives permits for
-    them.
-    """
-    ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
-    first = FIRST_OF.get(settings.engine, AUTO_START)
-    return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
-
-
-class Limits(Struct):
-    """The calls and dollars that --max-calls and --max-cost still allow; None: no limit."""
-
-    calls: int | None = None
-    dollars: float | None = None
-
-    @classmethod
-    def left(cls, caller: Caller) -> Self:
-        """Return what the limits leave after the calls so far."""
-        return cls(caller.budget_left, caller.cost.left if caller.cost is not None else None)
-
-    @property
-    def spent(self) -> bool:
-        """True if there is nothing left to give."""
-        return self.calls == 0 or self.dollars == 0
-
-    def taken(self, active: int) -> Limits:
-        """Take the share of one of so many ranges that are active at once."""
-        calls = None if self.calls is None else -(-self.calls // active)
-        dollars = None if self.dollars is None else self.dollars / active
-        self.calls = None if self.calls is None or calls is None else self.calls - calls
-        self.dollars = None if self.dollars is None or dollars is None else self.dollars - dollars
-        return Limits(calls, dollars)
-
-    def returned(self, left: Limits) -> None:
-        """Take back what a range has not used."""
-        self.calls = None if self.calls is None else self.calls + (left.calls or 0)
-        self.dollars = None if self.dollars is None else self.dollars + (left.dollars or 0.0)
 
 
 class RunSoFar(Struct, frozen=True):
@@ -213,24 +166,6 @@ def with_own_reading(facts: BucketFacts) -> BucketFacts:
     # As AWS reads it, a condition that anyone can meet does not keep a policy from being public; Ceph reads otherwise.
     public = any(is_public(policy, semantics=one) for one in (Semantics.AWS, facts.semantics))
     return replace(facts, policy_is_public=public)
-
-
-def check_budget(caller: Caller, settings: Settings, least: int) -> None:
-    """Raise LimitTooLow if --max-calls or --max-cost leaves too little for one object: each resumed run would stop
-    there again. least: number of calls for one object and its listing.
-    """
-    cost = caller.cost
-    if cost is not None and cost.left < cost.least(least - 1):
-        raise LimitTooLow(
-            f"--max-cost {settings.max_cost:.12g} is too little to audit anything: after the calls for the"
-            f" bucket's settings, one object with its listing can cost {cost.least(least - 1):.6f} dollars: give more"
-        )
-    if caller.short_of(least):
-        given, asked = settings.max_calls, caller.counts["bucket"]
-        raise LimitTooLow(
-            f"--max-calls {given} is too few to audit anything: the bucket's settings take {asked} calls"
-            f" or more, and one object with its listing {least}: give more"
-        )
 
 
 def listed_by(run: RunReader) -> int | None:

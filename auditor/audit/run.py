@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.begin import Limits, RunSoFar, ask_bucket, ask_setting, check_budget, permits_of
+from auditor.audit.begin import RunSoFar, ask_bucket, ask_setting
 from auditor.audit.context import RunContext
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.gathering import Gathering
 from auditor.audit.kind import RunKind
+from auditor.audit.limits import Limits, check_budget, permits_of
 from auditor.audit.resume import judging
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources, caller_of, connection_to

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import Limits
+from auditor.audit.limits import Limits
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
@@ -22,14 +22,10 @@ from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 if TYPE_CHECKING:
-    from auditor.audit.divided.jobs import JobsAudit
+    from auditor.audit.jobs import JobsAudit
 
     AnyAudit = Audit | JobsAudit
 
-AT_ONCE: Final = 8
-"""Largest number of targets that are audited side by side. With a limit of calls or of their price it is one after the
-other, because calls in flight of one target could use up those of another.
-"""
 MOST_JOBS: Final = 64
 """Largest number of processes."""
 
@@ -53,10 +49,9 @@ class AuditStart:
         self.several = several or len(targets) > 1
         self._settings = settings
         self._jobs = jobs
-        self._left = Limits(settings.max_calls, settings.max_cost)
+        self._left = Limits.of(settings)
         self._ceiling = RateLimit(settings.max_rate) if self.several and settings.max_rate else None
-        limited = settings.max_calls is not None or settings.max_cost is not None
-        self.at_once = 1 if limited or jobs is not None else min(AT_ONCE, max(1, len(targets)))
+        self.at_once = 1 if jobs is not None else min(self._left.targets_at_once, max(1, len(targets)))
         """Number of targets to audit side by side."""
 
     @asynccontextmanager
@@ -67,9 +62,8 @@ class AuditStart:
         if not self.several:
             yield shared
             return
-        for flag, left in (("--max-calls", self._left.calls), ("--max-cost", self._left.dollars)):
-            if left == 0:
-                raise RunStopped(f"{visible(target.uri)} was not audited: {flag} is used up")
+        if flag := self._left.spent:
+            raise RunStopped(f"{visible(target.uri)} was not audited: {flag} is used up")
         async with open_stores(self._settings, [target]) as own:
             yield replace(shared, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
 
@@ -87,14 +81,14 @@ class AuditStart:
         """Return the audit of a target, within the limits that are left. A run that is divided into ranges is resumed
         as one, with any number of processes. The parameters are those of Audit.
         """
-        settings = replace(settings, max_calls=self._left.calls, max_cost=self._left.dollars)
+        settings = self._left.within(settings)
         how: dict[str, Any] = {"began": began, "run_id": run_id, "resume": resume}
         plan = None
         if resume and run_id:
             plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
         if (self._jobs or 1) == 1 and plan is None:
             return Audit(target, settings, resources, stop, **how)
-        from auditor.audit.divided.jobs import JobsAudit  # imports thirty modules; few audits are divided
+        from auditor.audit.jobs import JobsAudit  # imports thirty modules; few audits are divided
 
         return JobsAudit(target, settings, resources, stop, jobs=self._jobs or 1, **how)
 

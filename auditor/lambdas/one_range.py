@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from auditor.audit.divided.share import rate_share
 from auditor.audit.divided.state import range_progress
+from auditor.audit.limits import rate_share
 from auditor.audit.run import Audit
 from auditor.config.resources import with_ledger
 from auditor.errors import RunComplete, RunError, RunMissing, RunStopped

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.audit.divided.jobs import JobsAudit
+from auditor.audit.jobs import JobsAudit
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings

@@ -1,4 +1,4 @@
-"""A process that audits ranges for a benchmark: auditor.audit.divided.child, and it notes the CPU that it took."""
+"""A process that audits ranges for a benchmark: auditor.audit.range_worker, and it notes the CPU that it took."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
-from auditor.audit.divided import child
+from auditor.audit import range_worker
 from benchmarks.in_process import Objects, engine
 from benchmarks.meter import cpu_seconds
 
@@ -24,10 +24,5 @@ def main() -> None:
     """Audit the ranges that stdin orders. The note counts the imports and the start of Python, too."""
     objects = os.environ.get(OBJECTS)
     with nullcontext() if objects is None else engine(Objects(int(objects), PUBLIC)):
-        child.main()
+        range_worker.main()
     Path(os.environ[NOTES], str(os.getpid())).write_text(json.dumps(cpu_seconds()))
-
-
-if __name__ == "__main__":
-    main()
-    os._exit(0)

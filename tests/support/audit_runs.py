@@ -170,11 +170,11 @@ def _check_lines(result: Result) -> None:
 SMALL_PARTS: Final = """
 import sys
 from functools import partial
-from auditor.audit.divided import jobs as divided
+from auditor.audit import jobs as divided
 from auditor.audit.run import Audit
-from auditor.cli import audits
 from auditor.cli.main import main
-audits.Audit = partial(Audit, part_lines=20)
+from auditor.estate import start
+start.Audit = partial(Audit, part_lines=20)
 divided.JobsAudit = partial(divided.JobsAudit, part_lines=20, least=1)
 sys.exit(main(sys.argv[1:]))
 """

@@ -12,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import Limits, ask_bucket, ask_setting, check_budget, permits_of
+from auditor.audit.begin import ask_bucket, ask_setting
 from auditor.audit.divided.begun import check_facts, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
 from auditor.audit.divided.share import PlanningShare
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
+from auditor.audit.limits import Limits, check_budget, permits_of
 from auditor.audit.ranges.cuts import PAGE
 from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
 from auditor.audit.resume import check_exists, check_selection, judging

@@ -1,4 +1,4 @@
-"""Divide the limits of a run, of its calls per second, its calls and its dollars, over planning and ranges."""
+"""Divide the limits of a run, its calls and its dollars, over planning and ranges."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from auditor.s3.rate import RateLimit
 
 PLANNING: Final = 10
 """Planning may use one part in so many of the calls and dollars of a limited run."""
-KEPT: Final = 0.97
-"""The part of a ceiling that several ranges use together."""
 
 
 class PlanningShare(Struct, frozen=True):
@@ -60,15 +58,3 @@ class PlanningShare(Struct, frozen=True):
             spent = in_dollars(calls * prices_with(settings.prices).list)
             settings = replace(settings, max_cost=max(0.0, settings.max_cost - spent))
         return settings
-
-
-def rate_share(max_rate: float | None, active: int) -> float | None:
-    """Return the calls per second of one of so many ranges that are active at once; None: no limit.
-
-    A range sends no more than its share in any second. It is a whole number, so that all ranges together keep max_rate,
-    and a little less: calls of several processes reach the server at more uneven times.
-    """
-    if max_rate is None or active <= 1:
-        return max_rate
-    share = max_rate / active
-    return share if share < 1 else max(1.0, share * KEPT // 1)

@@ -23,7 +23,7 @@ from tests.support.audit_runs import Result, audit, finish, start
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
+from tests.support.servers.stub_faults import BLACK_HOLE, latency
 from tests.support.servers.world import World
 
 SLOW: Final = 0.04
@@ -106,16 +106,42 @@ def test_two_processes_have_the_results_of_one(stored: StubServer, plain: Result
     assert auditor.check_run(divided.folder).exit_code == 0
 
 
-@pytest.mark.slow
-def test_killed_process_is_replaced(stored: StubServer, plain: Result, tmp_path: Path) -> None:
+def test_killed_process_ends_the_command_with_the_line_that_resumes(
+    stored: StubServer, plain: Result, tmp_path: Path
+) -> None:
     child, began = begun(stored, tmp_path)
     os.kill(began[0], signal.SIGKILL)
-    code, (result,), words = finish(child, 120)
-    assert code == 4
-    assert "was killed by signal 9" in words
-    assert ": another one takes it over" in words
+    code, (part,), words = finish(child)
+    assert (code, part.summary["complete"]) == (4, False)
+    assert "not complete: the process that audits range 0" in words
+    assert " was killed by signal 9; resume with: " in words
+    assert f" --resume {run_id(tmp_path)}" in words
+    assert ended(began)
+    stored.faults = []
+    result = whole(stored, tmp_path, "--resume", run_id(tmp_path), *JOBS)
     same(plain, result)
     assert auditor.check_run(result.folder).exit_code == 0
+
+
+def test_processes_end_with_the_first_one_even_if_the_server_is_silent(stored: StubServer, tmp_path: Path) -> None:
+    stored.faults = [lambda operation, key, nth: BLACK_HOLE if operation == "GetObjectAcl" else None]
+    child = start(stored, tmp_path, *JOBS, small_parts=True)
+    wait_for(lambda: len(children(child.pid)) == 2 and stored.count("GetObjectAcl") > 60, child)
+    began = children(child.pid)
+    child.kill()
+    child.communicate()
+    assert ended(began)  # a call takes 80 s until its last retry
+
+
+def test_module_in_the_working_directory_is_not_run(
+    stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.put(BUCKET, "key", b"x")
+    for name in ("json", "importlib", "auditor"):
+        (tmp_path / f"{name}.py").write_text(f"open('{name} was run', 'w')\nraise SystemExit(9)\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--only", "O02", "--jobs", "2"]) == 0
+    assert [name for name in os.listdir(tmp_path) if name.endswith("was run")] == []
 
 
 @pytest.mark.slow

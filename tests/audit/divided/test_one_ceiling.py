@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.audit.divided.share import rate_share
+from auditor.audit.limits import rate_share
 from tests.audit.divided.test_jobs import whole
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket

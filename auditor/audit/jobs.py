@@ -1,0 +1,325 @@
+"""Audit one target in several processes: begin a divided run, let processes audit its ranges, and add them up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from auditor.aio.groups import task_group
+from auditor.aio.stop import Stop
+from auditor.audit.divided.begin import LEAST_KEYS, BegunRun, begin
+from auditor.audit.divided.combine import combine
+from auditor.audit.divided.state import range_progress
+from auditor.audit.folder_thread import silent
+from auditor.audit.limits import Limits, rate_share
+from auditor.audit.range_worker import (
+    LONGEST,
+    Order,
+    RangeOutcome,
+    Report,
+    Start,
+    error_of,
+    whole_lines,
+    write_settings,
+)
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.errors import AuditorError
+from auditor.model.json_codec import decode, encode_line
+from auditor.model.rollup import RollUps
+from auditor.model.summary import Summary
+from auditor.model.target import Target
+from auditor.progress import RunCounts, Snapshot
+from auditor.runs.folder import PART_LINES
+from auditor.runs.paths import new_run_id, run_path
+from auditor.runs.stores.base import LockingStore
+from auditor.text import counted, visible
+
+RANGES: Final = 4
+"""Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
+PLANNING_PAGE: Final = 200
+"""Number of keys on a page of the listing that plans the ranges, while all processes wait. The ranges are about as
+equal as by whole pages, and a fifth of the keys is read."""
+LOCK: Final = "jobs"
+"""The name of the lock that the process of a divided run holds in a directory."""
+MODULE: Final = "auditor.audit.range_worker"
+_ROOT: Final = str(Path(__file__).parents[2])
+"""The folder that has the package."""
+_PROGRAM: Final = (
+    "import importlib, os, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2]).main(); os._exit(0)"
+)
+"""Calls main() of a module, which may lie beside this package. `python -m` would search the working directory before
+all others: any file there that has the name of a module would be run. At the end no thread that waits for a silent
+server keeps the process."""
+
+
+class RangeProcesses:
+    """Audits ranges in several processes at once: start(), work() once, close().
+
+    Each process has an equal share of the calls per second; when one has no further range, the others share what it
+    had, after it has ended. If one is killed, the others save their ranges and end. settings: have the limits of all
+    ranges together. jobs: number of processes. module: name of the module whose main() each one calls. stop: ends the
+    work.
+    """
+
+    def __init__(self, settings: Settings, jobs: int, module: str, stop: Stop) -> None:
+        self._max_rate = settings.max_rate
+        self._jobs = jobs
+        self._module = module
+        self._stop = Stop(stop)
+        self._processes: list[Process] = []
+        self._counts: dict[str, RunCounts] = {}
+        """By the ID of a range."""
+        self._failure: AuditorError | None = None
+        self._reason: str | None = None
+        self._waiting: deque[str] = deque()
+        self._active = 0
+        """Number of processes that may send calls."""
+        self.left = Limits.of(settings)
+        """The calls and dollars that no range was given."""
+        self.unsent: list[str] = []
+        """Sentences on objects that the queue did not take."""
+
+    @property
+    def counts(self) -> RunCounts:
+        """The present counts of all ranges that were begun."""
+        return sum(self._counts.values(), RunCounts())
+
+    @property
+    def reason(self) -> str | None:
+        """Why a range was left before its end; None if none was."""
+        return self._stop.reason or self._reason
+
+    async def start(self) -> None:
+        """Start the processes, unless they are. They import, and then wait for their first range."""
+        command = (sys.executable, "-P", "-c", _PROGRAM, _ROOT, self._module)
+        for _ in range(self._jobs - len(self._processes)):
+            self._processes.append(
+                await asyncio.create_subprocess_exec(
+                    *command, stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
+                )
+            )
+
+    async def work(self, start: Start, ranges: Iterable[str], left: Limits) -> None:
+        """Audit the ranges with these IDs, in order. Raises the first error of a process, after all have ended. start:
+        the first line to each process. left: the calls and dollars for all ranges together.
+        """
+        self._waiting, self.left = deque(ranges), left
+        if not self._waiting:
+            return
+        await self.start()
+        self._active = min(self._jobs, len(self._waiting))
+        for process in self._processes[self._active :]:
+            _close(process)
+        async with task_group() as group:
+            work = [group.create_task(self._serve(one, start)) for one in self._processes[: self._active]]
+            watching = group.create_task(self._stop_all())
+            await asyncio.wait(work)
+            watching.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    async def close(self) -> None:
+        """End the processes that still run: those that were started for nothing, or all if this process gives up."""
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                process.kill()
+        for process in self._processes:
+            await process.wait()
+
+    async def _serve(self, process: Process, start: Start) -> None:
+        """Keep a process at work until it ends."""
+        assert process.stdout is not None
+        _send(process, start)
+        mine = self._give(process)
+        async for line in whole_lines(process.stdout):
+            report = decode(Report, line)
+            if mine is not None and report.counts is not None:
+                self._counts[mine] = report.counts
+            if report.log is not None:
+                level, name, text = report.log
+                logging.getLogger(name).log(level, "%s", text)
+            elif report.failure is not None:
+                self._failure = self._failure or error_of(*report.failure)
+                self._stop.set(str(self._failure))
+            elif report.end is not None:
+                self._take(report.end)
+                mine = self._give(process)
+        code = await process.wait()
+        if mine is not None:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            self._stop.set(f"the process that audits range {mine} {how}")
+        self._active -= 1
+        if self._active:
+            self._order_all(Order(rate=rate_share(self._max_rate, self._active)))
+
+    def _take(self, end: RangeOutcome) -> None:
+        self.left += end.left
+        if not end.complete:
+            self._reason = self._reason or end.reason
+        if end.unsent is not None:
+            self.unsent.append(end.unsent)
+
+    def _give(self, process: Process) -> str | None:
+        """Give a process its next range, and return the range's ID; or let the process end, and return None."""
+        if not self._waiting or self._stop or self.left.spent:
+            _close(process)
+            return None
+        limits, rate = self.left.share(self._active), rate_share(self._max_rate, self._active)
+        self.left -= limits
+        order = Order(range=self._waiting.popleft(), rate=rate, limits=limits)
+        _send(process, order)
+        return order.range
+
+    async def _stop_all(self) -> None:
+        await self._stop.wait()
+        self._order_all(Order(stop=self._stop.reason))
+
+    def _order_all(self, order: Order) -> None:
+        for process in self._processes:
+            _send(process, order)
+
+
+def _send(process: Process, message: Start | Order) -> None:
+    if process.stdin is not None and not process.stdin.is_closing():
+        process.stdin.write(encode_line(message))
+
+
+def _close(process: Process) -> None:
+    """Tell a process that there is no further range."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+class JobsAudit:
+    """Audits one target in several processes on this machine. Call run() once.
+
+    The parameters and methods are those of Audit. jobs: number of processes. least: a range has at least about so many
+    keys. module: name of the module whose main() each process calls.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        places: Resources,
+        stop: Stop,
+        *,
+        jobs: int,
+        began: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+        resume: bool = True,
+        part_lines: int = PART_LINES,
+        least: int = LEAST_KEYS,
+        module: str = MODULE,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._places = places
+        self._stop = stop
+        self._jobs = jobs
+        self._began = began
+        self._resumed = resume and run_id is not None
+        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self._part_lines = part_lines
+        self._least = least
+        self._started = time.monotonic()
+        self._processes = RangeProcesses(settings, jobs, module, stop)
+        self._begun: BegunRun | None = None
+        self._keys: float | None = None
+        """The number of keys that planning has estimated so far."""
+        self._before = 0
+        self.rollups: RollUps
+
+    @property
+    def left(self) -> Limits:
+        """The calls and dollars that --max-calls and --max-cost still allow."""
+        return self._processes.left
+
+    @property
+    def unsent(self) -> str | None:
+        """Sentences on the objects that the queue did not take before the end; None if it took all."""
+        return "; ".join(self._processes.unsent) or None
+
+    async def run(self) -> Summary:
+        """Audit the target, write the summary to the run folder, and return it. After an error, written parts stay.
+
+        Raises the errors of begin() and combine(), the first error of a process, and RunStopped if the ranges cannot be
+        added up in time after a stop.
+        """
+        try:
+            if not self._resumed:  # a run that cannot be resumed begins nothing
+                await self._processes.start()
+            self._begun = await begin(
+                self._target,
+                self._settings,
+                self._places,
+                self._stop,
+                ranges=RANGES * self._jobs,
+                least=self._least,
+                run_id=self.run_id,
+                resume=self._resumed,
+                progress=self._note_keys,
+                page=PLANNING_PAGE,
+            )
+            return await self._audit(self._begun)
+        finally:
+            await self._processes.close()
+
+    async def _audit(self, begun: BegunRun) -> Summary:
+        run_id, target, store, settings = self.run_id, self._target, self._places.store, self._settings
+        async with AsyncExitStack() as stack:
+            if isinstance(store, LockingStore):
+                stack.callback(await asyncio.to_thread(store.hold, run_path(target.bucket, run_id), LOCK))
+            if self._began is not None:
+                self._began(run_id)
+            progress = await asyncio.to_thread(lambda: list(range_progress(store, begun.plan)))
+            self._before = sum(one.listed for one in progress if one.complete)
+            level = logging.getLogger().getEffectiveLevel()
+            start = Start(run_id, target, write_settings(settings), self._part_lines, level)
+            waiting = [one.id for one in progress if not one.complete]
+            await self._processes.work(start, waiting, begun.left)
+            return await self._combined()
+
+    async def _combined(self) -> Summary:
+        add = partial(
+            combine,
+            self._target,
+            self.run_id,
+            self._settings,
+            self._places,
+            seconds=time.monotonic() - self._started,
+            reason=self._processes.reason,
+        )
+        async with self._stop.saving():
+            done = await asyncio.to_thread(add)
+            self.rollups = done.rollups
+            return done.summary
+        raise silent(self._places.store.uri(), self._stop)
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts, for a progress line."""
+        begun, counts = self._begun, self._processes.counts
+        dividing = f"dividing about {counted(round(self._keys or 0), 'key')}"
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=self._before + counts.listed,
+            seconds=time.monotonic() - self._started,
+            detail=dividing if begun is None else counts.words,
+            expected=begun.plan.keys or None if begun and begun.plan.exact else None,
+            heard=self._keys is not None,
+        )
+
+    def _note_keys(self, keys: float) -> None:
+        self._keys = keys
