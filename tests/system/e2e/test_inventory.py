@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.audit.mixed.test_mixed import BY_REPORT, PLACE, allowed, assert_agree, report_of, same_findings
+from tests.audit.sources.test_inventory import BY_REPORT, PLACE, allowed, assert_agree, report_of, same_findings
 from tests.support.audit_runs import read_back
 from tests.support.inventory_reports import FORMS
 from tests.support.odd_keys import ODD_KEYS

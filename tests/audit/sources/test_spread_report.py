@@ -19,7 +19,7 @@ from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, numbered
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.lookup import Match
-from tests.audit.mixed.test_reports import BUCKET, KEYS, OLDER, PLACE, TARGET, ref
+from tests.audit.sources.test_inventory_reports import BUCKET, KEYS, OLDER, PLACE, TARGET, ref
 from tests.support.inventory_reports import WrittenReport, into, plain_rows, write_report
 
 RUN: Final = "20260305T030405Z-0a1b2c"

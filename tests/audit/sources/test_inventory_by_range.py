@@ -16,9 +16,9 @@ import auditor
 from auditor.aio.stop import Stop
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from tests.audit.divided.test_jobs import children, ended, run_id
-from tests.audit.mixed.test_mixed import BY_REPORT, MIXED, PLACE, assert_agree, report_of, same_findings
-from tests.audit.mixed.test_mixed import samples as samples
-from tests.audit.mixed.test_mixed import versions as versions
+from tests.audit.sources.test_inventory import BY_REPORT, MIXED, PLACE, assert_agree, report_of, same_findings
+from tests.audit.sources.test_inventory import samples as samples
+from tests.audit.sources.test_inventory import versions as versions
 from tests.audit.test_run import every_version as every_version
 from tests.audit.test_run_ends import wait_for
 from tests.support.audit_runs import Line, Result, audit, check, finish, read_back, start, without
