@@ -8,8 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.audit.renewal.events import BatchOutcome, BatchRenewer, OpenRenewer
-from auditor.audit.renewal.renew import Renewed, open_renewer
+from auditor.audit.renew import BatchOutcome, BatchRenewer, OpenRenewer, Renewed, open_renewer
 from auditor.aws.sqs import Received, open_queue
 from auditor.config.file import load_settings
 from auditor.config.settings import Settings

@@ -16,7 +16,7 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.audit.renewal.renew import Renewer, open_renewer
+from auditor.audit.renew import Renewer, open_renewer
 from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings

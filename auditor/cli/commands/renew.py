@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from auditor.audit.renewal.events import POLL, BatchRenewer, EventCounts, EventRenewer
-from auditor.audit.renewal.renew import Renewed
+from auditor.audit.renew import POLL, BatchRenewer, EventCounts, EventRenewer, Renewed
 from auditor.aws.sqs import open_queue
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command

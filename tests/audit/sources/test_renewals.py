@@ -10,8 +10,7 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.renewal.events import BatchRenewer, EventCounts, EventRenewer
-from auditor.audit.renewal.renew import Renewed, Renewer, open_renewer
+from auditor.audit.renew import BatchRenewer, EventCounts, EventRenewer, Renewed, Renewer, open_renewer
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import OutputError
