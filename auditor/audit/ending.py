@@ -8,9 +8,9 @@ from functools import partial
 
 from auditor.audit.context import RunContext
 from auditor.audit.digests import write_routed
-from auditor.audit.line_writer import summed_up
 from auditor.audit.recorder import Recorder
 from auditor.audit.report import page_of
+from auditor.audit.run_summary import RunEnd, summarize
 from auditor.model.object import Skipped
 from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Resume, Summary
@@ -93,26 +93,24 @@ class RunEnding:
         return await save(folder, lambda: folder.finish(result, page, groups.to_json(), update_latest=latest))
 
     def _summary(self, changes: Changes) -> Summary:
-        run, ask, complete = self._run, self._run.plan.ask, self._complete
+        run, ask = self._run, self._run.plan.ask
         self._recorder.count_calls()
         acl = Skipped(NO_OBJECT_ACLS) if self._lacks_acls else ask.acl
-        return summed_up(
-            run.settings,
-            self._lines.tally,
-            self._lines.exceptions,
-            run.plan.undecided,
+        end = RunEnd(
             run=run.run_id,
             out=self._folder.uri,
             target=run.target,
-            engine=run.settings.engine,
-            complete=complete,
+            settings=run.settings,
+            now=run.now,
+            tally=self._lines.tally,
+            rules_undecided=run.plan.undecided,
             algorithms=self._algorithms,
             not_looked_at=[*not_looked_at(run.facts, run.target, acl, ask.head), *self._more_unseen],
             seconds=time.monotonic() - self._started,
-            resume=None if complete else Resume(run.run_id, self._folder.position, self._stopped),
+            resume=None if self._complete else Resume(run.run_id, self._folder.position, self._stopped),
             changes=changes,
-            allow_empty=run.settings.allow_empty,
         )
+        return summarize(end)
 
     def _finished_rollups(self, result: Summary) -> RollUps:
         """Return the roll-ups, with the trend that the last complete run carries on. Blocks."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.config.settings import Settings
-from auditor.model.exception import Excepted, ExceptionUse
-from auditor.model.finding import Finding, Judgement, RuleUndecided
+from auditor.model.exception import Excepted
+from auditor.model.finding import Finding, Judgement
 from auditor.rules.exceptions import NOTHING, Exceptions
 from auditor.runs.tally import Tally
 
@@ -42,12 +42,3 @@ class RunExceptions:
         excepted = self._exceptions.of_bucket(findings)
         self._tally.except_findings(excepted, findings)
         return excepted
-
-    def summed(self, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
-        """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
-        rules = self._exceptions.of_rules(undecided)
-        used, tally = [*rules.used, *rules.expired], self._tally
-        return len(rules.used), self._exceptions.states(
-            lambda name: tally.exceptions.get(name, 0) + used.count(name),
-            lambda name: tally.shadowed.get(name, 0) + rules.shadowed.count(name),
-        )

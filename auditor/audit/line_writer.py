@@ -1,23 +1,18 @@
-"""Write the lines of a run's findings and objects into its folder, and sum the run up by its counts."""
+"""Write the lines of a run's findings and objects into its folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
 
 from auditor.audit.excepting import RunExceptions
-from auditor.config.settings import Settings
-from auditor.model.finding import Finding, RuleUndecided
+from auditor.model.finding import Finding
 from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding, encode_object, undecided_line
 from auditor.model.run_lines import Recorded, Standing
-from auditor.model.summary import Summary
 from auditor.reports.rollup import RollUpBuilder
-from auditor.reports.summary import summarize
 from auditor.runs.folder import RunFolder
 from auditor.runs.tally import Tally
-from auditor.verdict.trust import Trust
 
 
 class LineWriter:
@@ -65,21 +60,3 @@ class LineWriter:
             None if undecided is None else encode_line(undecided),
             routed,
         )
-
-
-def summed_up(
-    settings: Settings, tally: Tally, exceptions: RunExceptions, known: Sequence[RuleUndecided], **given: Any
-) -> Summary:
-    """Return the summary of a run by its counts. known: the rules that lacked a fact of the bucket. given: the other
-    arguments of summarize().
-    """
-    undecided = tally.rules_undecided(known)
-    accepted, used = exceptions.summed(undecided)
-    return summarize(
-        tally=tally,
-        rules_undecided=undecided,
-        accepted_rules=accepted,
-        exceptions=used,
-        trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
-        **given,
-    )

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from auditor.audit.compare_with_last import OwnHistory
 from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
-from auditor.audit.line_writer import LineWriter, summed_up
+from auditor.audit.line_writer import LineWriter
 from auditor.audit.report import page_of
+from auditor.audit.run_summary import RunEnd, summarize
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
 from auditor.errors import OutputError, RunStopped
 from auditor.model.bucket import BucketFacts
@@ -187,7 +188,6 @@ class JudgeAgain:
 
     def _summary(self, lines: LineWriter, plan: Plan) -> Summary:
         last = self._run.summary
-        complete = self._run.complete
         algorithms = last.hashing.algorithms if last and last.hashing else None
         try:
             self._tally.check(hashing=algorithms is not None)
@@ -197,7 +197,7 @@ class JudgeAgain:
                 " those of its objects: audit again"
             ) from error
         resume = None
-        if not complete:
+        if not self._run.complete:
             state = self._run.checkpoint
             resume = (last and last.resume) or Resume(
                 self._run.run_id, state.start_after if state else None, "the judged run has not ended"
@@ -205,23 +205,22 @@ class JudgeAgain:
         unseen = (
             last.not_looked_at if last else not_looked_at(self._file.facts, self._target, plan.ask.acl, plan.ask.head)
         )
-        return summed_up(
-            self._by.settings,
-            self._tally,
-            lines.exceptions,
-            self._values.undecided(plan.undecided),
+        may_be_empty = last is None or not last.nothing_listed
+        end = RunEnd(
             run=self.run_id,
             out=lines.folder.uri,
             target=self._target,
-            engine=ENGINE,
-            complete=complete,
+            settings=replace(self._by.settings, engine=ENGINE, allow_empty=may_be_empty),
+            now=self._file.now,
+            tally=self._tally,
+            rules_undecided=self._values.undecided(plan.undecided),
             algorithms=algorithms,
             not_looked_at=[*unseen, *self._words()],
             seconds=time.monotonic() - self._started,
             resume=resume,
             changes=self._changes(last),
-            allow_empty=last is None or not last.nothing_listed,
         )
+        return summarize(end)
 
     def _changes(self, last: Summary | None) -> Changes:
         """Return the changes that the run counted. With another configuration nobody has counted them."""

@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import judged_by
-from auditor.audit.line_writer import summed_up
 from auditor.audit.report import page_of
+from auditor.audit.run_summary import RunEnd, summarize
 from auditor.config.layers import Layer
 from auditor.errors import RunDamaged
 from auditor.model.dates import iso_date
@@ -65,22 +64,21 @@ def counts_so_far(run: RunReader) -> tuple[Summary, RollUps]:
     undecided = {one.rule: one for _, state in states for one in state.rules_undecided}
     asked = run.checkpoint.selection.get("algorithms") if run.checkpoint else None
     ask = file.read[-1].ask
-    summary = summed_up(
-        by.settings,
-        tally,
-        RunExceptions(by.settings, target.bucket, file.now, tally),
-        tuple(undecided.values()),
+    end = RunEnd(
         run=run.run_id,
         out=run.uri,
         target=target,
-        engine=NO_ENGINE,
-        complete=False,
+        settings=replace(by.settings, engine=NO_ENGINE),
+        now=file.now,
+        tally=tally,
+        rules_undecided=tuple(undecided.values()),
         algorithms=asked,
         not_looked_at=not_looked_at(file.facts, target, ask.acl, ask.head),
         seconds=0.0,
         resume=Resume(run.run_id, states[-1][1].start_after if states else None, _UNFINISHED),
         changes=Changes(why_not="a run is compared with the last one when it ends"),
     )
+    summary = summarize(end)
     return summary, finished_rollups(builder, summary)
 
 

@@ -1,5 +1,5 @@
-"""Make the summary of a run, and derive from it the result in one sentence, the exit code, the holes, and the list of
-things not looked at.
+"""Derive from the summary of a run the result in one sentence, the exit code and the holes; and make the parts of a
+summary: its counts of audiences, digests and kept facts, and the list of things not looked at.
 
 A hole is something that the run was to look at and could not read.
 """
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from auditor.model.access import Verdict
 from auditor.model.bucket import NOT_OURS, AccessGrants, BucketFacts, Encryption, Semantics
@@ -18,18 +18,13 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.finding import FailOn, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.model.summary import (
-    AcceptedHoles,
     Amount,
-    CallCounts,
     ChangeKind,
     Changes,
-    Coverage,
-    ExceptedCounts,
     HashingSummary,
     KeptFact,
     KeptFacts,
     Summary,
-    UnreadCount,
 )
 from auditor.model.target import NOTHING_LISTED, Target
 from auditor.runs.tally import OTHERS, Tally
@@ -94,58 +89,6 @@ FRESH: Final = (ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeK
 UNDECIDED: Final = "undecided"
 UNCHECKED: Final = "could not be checked"
 """The word for an object that is undecided, for a person who reads it first."""
-
-
-def summarize(
-    tally: Tally,
-    *,
-    target: Target,
-    complete: bool,
-    algorithms: Sequence[str] | None,
-    not_looked_at: Sequence[str],
-    seconds: float,
-    accepted_rules: int = 0,
-    allow_empty: bool = False,
-    **given: Any,
-) -> Summary:
-    """Make the summary of a run from its present counts. What is counted later does not change the summary.
-
-    complete: True if the listing reached its end. algorithms: the wanted digests' algorithms; None if there is no
-    ledger. not_looked_at: the result of not_looked_at(). seconds: the run's duration. accepted_rules: how many
-    undecided rules auditor.toml accepts. allow_empty: True if a prefix under which nothing is listed is no hole. given:
-    the other members of the summary, which are no counts of the tally.
-
-    Raises ValueError if the counts of the tally do not add up.
-    """
-    tally.check(hashing=algorithms is not None)
-    empty = target.lists_nothing(tally.coverage["listed"] + tally.coverage["delete_markers"])
-    kept = kept_of(tally)
-    return Summary(
-        target=target,
-        complete=complete,
-        nothing_listed=complete and empty and not allow_empty,
-        coverage=Coverage(**tally.coverage),
-        verdicts=dict(tally.verdicts),
-        audiences=audiences_of(tally),
-        findings=dict(tally.findings),
-        rules=largest_first(tally.rules),
-        unread=tuple(
-            UnreadCount(*reason.partition(" ")[::2], number) for reason, number in largest_first(tally.unread).items()
-        ),
-        accepted=AcceptedHoles(tally.accepted, accepted_rules, largest_first(tally.failed_accepted)),
-        excepted=ExceptedCounts(
-            {verdict.value: tally.excepted_verdicts.get(verdict, 0) for verdict in Verdict},
-            {severity.value: tally.excepted_findings.get(severity, 0) for severity in Severity},
-            tally.accepted,
-        ),
-        hashing=None if algorithms is None else hashing_of(tally, algorithms),
-        healed=tally.healed,
-        calls=CallCounts(**tally.calls),
-        kept=kept,
-        not_looked_at=tuple(dict.fromkeys((*not_looked_at, *kept_words(kept)))),
-        seconds=round(seconds, 1),
-        **given,
-    )
 
 
 def audiences_of(tally: Tally) -> dict[str, dict[str, int]]:

@@ -12,10 +12,9 @@ from auditor.audit.divided.begun import BegunFiles, read_begun
 from auditor.audit.divided.keys import with_all_policies
 from auditor.audit.divided.routed import RoutedManifests
 from auditor.audit.divided.state import RangeState, range_states
-from auditor.audit.excepting import RunExceptions
-from auditor.audit.line_writer import summed_up
 from auditor.audit.report import page_of
 from auditor.audit.resume import check_selection, judging
+from auditor.audit.run_summary import RunEnd, summarize
 from auditor.audit.sources.spread_file import RunReport
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -217,20 +216,17 @@ class _Combining:
     def _summary(
         self, begun: BegunFiles, sums: _Sums, out: str, seconds: float, reason: str | None, changes: Changes
     ) -> Summary:
-        settings, tally, complete = self._settings, sums.tally, not sums.holes
         ask = begun.file.read[-1].ask
         acl = Skipped(NO_OBJECT_ACLS) if sums.lacks_acls else ask.acl
         left = f"{counted(len(sums.holes), 'range')} of {len(begun.plan.ranges):,} not complete"
-        return summed_up(
-            settings,
-            tally,
-            RunExceptions(settings, self._target.bucket, began_at(self._run.run_id), tally),
-            tuple(sums.undecided.values()),
+        end = RunEnd(
             run=self._run.run_id,
             out=out,
             target=self._target,
-            engine=settings.engine,
-            complete=complete,
+            settings=self._settings,
+            now=began_at(self._run.run_id),
+            tally=sums.tally,
+            rules_undecided=tuple(sums.undecided.values()),
             algorithms=self._algorithms,
             not_looked_at=[
                 *not_looked_at(begun.file.facts, self._target, acl, ask.head),
@@ -238,10 +234,10 @@ class _Combining:
                 *sums.named_holes(),
             ],
             seconds=seconds,
-            resume=None if complete else Resume(self._run.run_id, sums.reached, reason or left),
+            resume=Resume(self._run.run_id, sums.reached, reason or left) if sums.holes else None,
             changes=changes,
-            allow_empty=settings.allow_empty,
         )
+        return summarize(end)
 
     def _changes(self, begun: BegunFiles, sums: _Sums) -> Changes:
         """Return the changes since the last run. begun: as it was before the ranges read policies of keys, which is how

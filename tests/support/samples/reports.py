@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.audit.compare_with_last import LastRunComparison
+from auditor.audit.run_summary import RunEnd, summarize
+from auditor.config.settings import Settings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, Severity
@@ -20,7 +22,7 @@ from auditor.reports.page.data import PageData
 from auditor.reports.page.index import IndexPage
 from auditor.reports.page.render import render
 from auditor.reports.rollup import RollUpBuilder
-from auditor.reports.summary import not_looked_at, summarize
+from auditor.reports.summary import not_looked_at
 from auditor.rules import RULES
 from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
@@ -128,18 +130,20 @@ def page_source(summary: Summary, *judgements: Judgement) -> PageSource:
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
     """The summary of a complete run with the tally's findings; by default it has none."""
     aim = changes.pop("target", target())
-    values: dict[str, Any] = {
-        "run": RUN,
-        "out": f"runs/bucket=audited/run={RUN}",
-        "target": aim,
-        "engine": "boto3",
-        "complete": True,
-        "tally": tally or Tally(),
-        "rules_undecided": (),
-        "algorithms": None,
-        "not_looked_at": not_looked_at(None, aim),
-        "seconds": 12.345,
-        "resume": None,
-    }
+    end = RunEnd(
+        run=RUN,
+        out=f"runs/bucket=audited/run={RUN}",
+        target=aim,
+        settings=Settings(engine="boto3"),
+        now=began_at(RUN),
+        tally=tally or Tally(),
+        rules_undecided=(),
+        algorithms=changes.pop("algorithms", None),
+        not_looked_at=changes.pop("not_looked_at", not_looked_at(None, aim)),
+        seconds=12.345,
+        resume=changes.get("resume"),
+    )
+    made, accepted_rules = summarize(end), changes.pop("accepted_rules", 0)
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
-    return summarize(**(values | given))
+    accepted = replace(made.accepted, rules=accepted_rules)
+    return replace(made, **{"rules_undecided": (), "accepted": accepted} | given)
