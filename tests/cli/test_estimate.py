@@ -36,13 +36,13 @@ def test_a_table(run: Run, bucket: StubBucket, tmp_path: Path) -> None:
     bucket.put("k", b"xx")
     config = tmp_path / "auditor.toml"
     config.write_text("[prices]\nlist = 1000\nSTANDARD = 0\n")
-    code, out, err = run("estimate", f"s3://{BUCKET}", "--config", str(config), "--max-rate", "10")
+    code, out, err = run("estimate", f"s3://{BUCKET}", "--config", str(config), "--max-rate", "100")
     lines = {line[:16].strip(): line[16:] for line in out.splitlines() if line[:1] != " "}
     assert (code, lines["objects"]) == (0, "1 object of 2 bytes")
     assert lines["calls"].startswith("1 LIST, 1 ACL, 1 HEAD, ")
     assert lines["cost"] == f"${1 + int(lines['calls'].split()[6])}.00 for S3's requests"
     assert "replaced in auditor.toml: STANDARD, list" in out
-    assert lines["time"].endswith("at 10 calls a second")
+    assert lines["time"].endswith("at 100 calls a second")
     assert f"s3://{BUCKET}: 1 object" in err
 
 

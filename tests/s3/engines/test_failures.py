@@ -112,7 +112,7 @@ class TestFailures:
     async def test_no_answer_in_time(self, opening: Opening, stub: StubServer, bucket: StubBucket) -> None:
         bucket.put("key")
         stub.faults = [BLACK_HOLE]
-        async with opening(first_answer=0.3, read_timeout=0.3, concurrency=5) as engine:
+        async with opening(first_answer=0.1, read_timeout=0.1, concurrency=5) as engine:
             failures = await asyncio.gather(*(failure_of(engine, call) for call in CALLS.values()))
         assert [(failure.action, failure.code, failure.status) for failure in failures] == [
             (operation, "Timeout", 0) for operation in CALLS

@@ -57,6 +57,7 @@ def world() -> World:
 async def codes(opening: Opening, world: World, operation: str, replies: Mapping[str, Reply]) -> dict[str, str]:
     """The code of the failure for each reply."""
     async with answering(opening, world, operation, [*replies.values()]) as engine:
+        await CALLS["GetObject"](engine)  # a client without an answer waits for its first one
         return {what: (await failure_of(engine, CALLS[operation])).code for what in replies}
 
 
