@@ -48,9 +48,6 @@ from auditor.text import counted, visible
 
 RANGES: Final = 4
 """Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
-PLANNING_PAGE: Final = 200
-"""Number of keys on a page of the listing that plans the ranges, while all processes wait. The ranges are about as
-equal as by whole pages, and a fifth of the keys is read."""
 LOCK: Final = "jobs"
 """The name of the lock that the process of a divided run holds in a directory."""
 MODULE: Final = "auditor.audit.range_worker"
@@ -271,7 +268,6 @@ class JobsAudit:
                 run_id=self.run_id,
                 resume=self._resumed,
                 progress=self._note_keys,
-                page=PLANNING_PAGE,
             )
             return await self._audit(self._begun)
         finally:

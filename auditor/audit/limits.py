@@ -13,6 +13,7 @@ from auditor.config.settings import Settings
 from auditor.errors import LimitTooLow
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
+from auditor.s3.prices import in_dollars, in_pico, prices_with
 
 TARGETS_AT_ONCE: Final = 8
 """Largest number of targets that are audited side by side."""
@@ -22,6 +23,8 @@ FIRST_OF: Final = {"direct": first_in_flight()}
 """Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
 much CPU as a TLS handshake.
 """
+PLANNING: Final = 10
+"""Planning may use one part in so many of the calls and dollars of a limited run."""
 KEPT: Final = 0.97
 """The part of a ceiling that several ranges use together."""
 
@@ -70,6 +73,25 @@ class Limits(Struct, frozen=True):
         """Return what is left after a range gave back what it did not use."""
         calls = None if self.calls is None else self.calls + (left.calls or 0)
         return Limits(calls, None if self.dollars is None else self.dollars + (left.dollars or 0.0))
+
+
+def planning_calls(settings: Settings) -> int | None:
+    """Return the number of calls that planning its ranges may send in a run of these settings; None: no limit."""
+    limits = [] if settings.max_calls is None else [settings.max_calls // PLANNING]
+    price = prices_with(settings.prices).list
+    if settings.max_cost is not None and price:  # [prices] may give a server's calls for nothing
+        limits.append(in_pico(settings.max_cost) // PLANNING // price)
+    return min(limits, default=None)
+
+
+def settings_after(settings: Settings, calls: int) -> Settings:
+    """Return the settings with the calls and dollars that are left after so many calls that listed keys."""
+    if settings.max_calls is not None:
+        settings = replace(settings, max_calls=max(0, settings.max_calls - calls))
+    if settings.max_cost is not None:
+        spent = in_dollars(calls * prices_with(settings.prices).list)
+        settings = replace(settings, max_cost=max(0.0, settings.max_cost - spent))
+    return settings
 
 
 def rate_share(max_rate: float | None, active: int) -> float | None:

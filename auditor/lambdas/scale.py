@@ -117,7 +117,7 @@ def is_alone(found: Expected, settings: Settings) -> bool:
 
 async def expected(target: Target, settings: Settings, store: Store) -> Expected:
     """Return what an audit of the target is about: as much as its last complete run. If there is no such run, the
-    bucket is listed here and there for an estimate.
+    bucket is listed for an estimate.
 
     Raises BucketError if the bucket cannot be listed.
     """

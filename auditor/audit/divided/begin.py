@@ -15,13 +15,11 @@ from auditor.aio.stop import Stop
 from auditor.audit.begin import ask_bucket, ask_setting
 from auditor.audit.divided.begun import check_facts, check_target, read_begun
 from auditor.audit.divided.keys import check_keys
-from auditor.audit.divided.share import PlanningShare
 from auditor.audit.divided.state import range_progress
 from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.judged_by import begun_file
-from auditor.audit.limits import Limits, check_budget, permits_of
-from auditor.audit.ranges.cuts import PAGE
-from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_from_run
+from auditor.audit.limits import Limits, check_budget, permits_of, planning_calls, settings_after
+from auditor.audit.ranges.plan import KeyRange, RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.audit.resume import check_exists, check_selection, judging
 from auditor.audit.sources.spread_file import RunReport
 from auditor.aws.connection import Connection
@@ -71,21 +69,19 @@ async def begin(
     run_id: str | None = None,
     resume: bool = True,
     progress: Callable[[float], None] = lambda keys: None,
-    page: int = PAGE,
 ) -> BegunRun:
     """Begin a divided run, or continue one: write plan.json, bucket.json and state.json, each unless it is there.
 
     A killed begin is completed by the next one, which keeps what is written. ranges: largest number of ranges. least:
     a range has at least about so many keys, so that a small target has fewer ranges. run_id: ID of the run; None for a
     new one. resume: False if the run of this ID is new. progress: called with the estimated number of keys so far.
-    page: number of keys on a page of the listing that plans the ranges.
 
     Raises RunMissing, RunComplete, RunChanged or RunDamaged for a run that cannot be resumed, LimitTooLow if a limit
     leaves too little for one object, BucketError if the bucket cannot be asked or listed, and RunStopped if a server
     does not answer after a stop.
     """
     check_number(ranges)
-    beginner = _Begin(target, settings, places, stop, run_id, progress, page)
+    beginner = _Begin(target, settings, places, stop, run_id, progress)
     try:
         begun: BegunRun | None = None
         async with stop.flight():
@@ -106,11 +102,9 @@ class _Begin:
         stop: Stop,
         run_id: str | None,
         progress: Callable[[float], None],
-        page: int,
     ) -> None:
         self._progress = progress
         self._stop = stop
-        self._page = page
         self._target = target
         self._settings = settings
         self._places = places
@@ -118,7 +112,6 @@ class _Begin:
         self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._run = RunReader(self._store, target.bucket, self._run_id)
         self._rules, self._selection = judging(settings, places)
-        self._share = PlanningShare.of(settings)
         self._rate = RateLimit(settings.max_rate)
         self._latest: RunReader | None = None
         self.thread = FolderThread(stop)
@@ -129,7 +122,7 @@ class _Begin:
         if plan is None:
             plan = await self._plan(ranges, least)
             plan = await self.thread.run(self._written, plan)
-        settings = self._share.rest(plan.calls if new else 0)
+        settings = settings_after(self._settings, plan.calls if new else 0)
         file = await self.thread.run(lambda: self._run.bucket)
         left = Limits(settings.max_calls, settings.max_cost)
         if file is None:
@@ -181,7 +174,10 @@ class _Begin:
         if self._latest is not None:
             found = await self.thread.run(plan_from_run, self._target, self._latest, ranges)
         if found is None:
-            found = await self._share.plan(self._target, ranges, self._progress, self._page, self._rate)
+            most = planning_calls(self._settings)
+            found = await plan_by_listing(
+                self._target, self._settings, ranges, self._progress, most=most, rate=self._rate
+            )
         return _file_of(self._run_id, found, least)
 
     def _written(self, plan: PlanFile) -> PlanFile:

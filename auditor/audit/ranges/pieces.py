@@ -1,256 +1,133 @@
-"""Divide a bucket's keys into pieces, each with an estimate of its keys, by listing a page here and there."""
+"""A piece of a bucket's keys: the keys seen, an estimate of the unseen ones, and the middle of these."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
-
-from auditor.audit.ranges.places import KeyPlaces
 
 LAST: Final = "\U0010ffff"
-"""The last code point: after a prefix and this one come no keys with the prefix. No text uses it, because Unicode keeps
-it free; where keys do, numbers of keys are wrong, and ranges less equal.
-"""
+"""The last code point: after a prefix and this one come no keys with the prefix, because Unicode keeps it free."""
 _MARKS: Final = 16
-"""Number of keys of a page that are kept."""
-_LEARNT: Final = 20
-"""Number of keys of a page from which the estimates learn."""
-_LEVELS: Final = 4
-"""Number of characters at which a piece is searched for keys beyond the known ones."""
+"""Number of keys of a page that are kept as marks, unless all are."""
+_DEPTH: Final = 12
+"""Number of characters of a text that count, after the prefix that it shares with others."""
+_DEEPER: Final = 8
+"""Number of characters from which on the keys of a page are in a folder of their own, deep in the piece."""
+_GROWTH: Final = 12.0
+"""Largest ratio of unseen keys to those seen: an estimate from few keys is worth no more."""
 _LONGEST: Final = 1024
-"""Largest number of bytes of a key, and of the place where a listing begins."""
-_SURROGATES: Final = range(0xD800, 0xE000)
-_CRAMMED: Final = 1000.0
-"""Assumed ratio of a piece's keys to those of a page whose first and last keys have the same place."""
-
-
-class KeysFound(Struct, frozen=True):
-    """Some keys in order, a key twice where it has two versions. more: True if there are further keys."""
-
-    keys: Sequence[str]
-    more: bool
-
-
-ListKeys = Callable[[str | None, int], Awaitable[KeysFound]]
-"""Lists keys after a text, at most so many; None: from the first key on."""
+"""Largest number of bytes of a text after which a listing begins."""
 
 
 class KeyPiece(Struct):
-    """The keys after one text up to another one, of which the first page is known."""
+    """The keys after one text up to another one, of which the first ones are seen.
 
-    after: str | None
-    """None: there is no limit."""
-    upto: str | None
+    first, last: the first and the last key seen. upto: None for no limit. count: number of keys seen. marks: some of
+    them, each with the number of keys up to it. unseen: estimated number of the further keys. whole: True if there are
+    none.
+    """
+
     first: str
     last: str
-    """The last known key; further ones may follow unless `whole`."""
-    count: int
-    """Number of known keys."""
-    whole: bool
-    """True if all keys of the piece are known."""
+    upto: str | None
+    count: int = 0
     marks: list[tuple[int, str]] = field(default_factory=list)
-    """Some of the known keys, each with the number of known keys up to it."""
-    tail: list[tuple[int, str]] = field(default_factory=list)
-    """Keys near the last known one, each with the number of known keys after it."""
+    unseen: float = 0.0
+    whole: bool = False
+    page: tuple[str, int] = ("", 0)
+    """The first key of the last page, and the number of its keys."""
+    differing: frozenset[str] = frozenset()
+    """The characters in which the keys of the last page differ."""
 
-    def add(self, keys: Sequence[str]) -> None:
-        """Add the keys that follow the last known one."""
-        self.marks += _marks(keys, self.count)
-        self.count += len(keys)
-        self.last = keys[-1]
-        self.tail = _tail(keys)
-
-    def copy(self) -> KeyPiece:
-        """Return a piece that can be divided while this one stays as it is."""
-        return replace(self, marks=list(self.marks))
-
-    def key_near(self, number: float) -> tuple[int, str]:
-        """Return the mark whose number of known keys is nearest to `number`."""
-        return min(self.marks, key=lambda mark: abs(mark[0] - number))
-
-    @property
-    def shared(self) -> str:
-        """The prefix that all keys of the piece share."""
-        return "" if self.upto is None else shared_prefix(self.first, self.upto)
-
-
-class PieceFinder:
-    """Finds pieces, and divides them. page: number of keys in a page of the listing."""
-
-    def __init__(self, listing: ListKeys, page: int) -> None:
-        self._listing = listing
-        self.page = page
-        self._places = KeyPlaces()
-
-    async def find(self, after: str | None, upto: str | None) -> KeyPiece | None:
-        """Return the piece between two texts, with its first page; None if it has no key."""
-        keys, more = await self._keys(after, upto, self.page)
-        if not keys:
-            return None
-        piece = KeyPiece(after, upto, keys[0], keys[-1], len(keys), not more, _marks(keys), _tail(keys))
-        await self._look_beyond(piece)
+    @classmethod
+    def of(cls, upto: str | None, keys: Sequence[str], *, more: bool, every: bool) -> KeyPiece:
+        """Return the piece that begins with these keys, of which there is one at least."""
+        piece = cls(keys[0], keys[-1], upto)
+        piece.add(keys, more=more, every=every)
         return piece
 
-    async def divide(self, piece: KeyPiece) -> list[KeyPiece]:
-        """Return the pieces into which this one falls at the middle of its unknown keys: one or two."""
-        middle = self._middle(piece)
-        right = await self.find(middle, piece.upto)
-        piece.upto = middle
-        if middle <= piece.last:
-            piece.whole = True
-        elif right is not None:
-            keys, more = await self._keys(piece.last, middle, self.page)
-            piece.whole = not more
-            if keys:
-                piece.add(keys)
-            await self._look_beyond(piece)
-        return [piece] if right is None else [piece, right]
+    @property
+    def size(self) -> float:
+        """The number of keys in the piece, an estimate unless it is whole."""
+        return self.count + self.unseen
 
-    async def read_on(self, piece: KeyPiece) -> list[KeyPiece]:
-        """Read the unknown keys of a piece, page by page, up to twice the estimated number of them.
-
-        Return the piece, which is then whole, and a second one of the keys that were not reached: they are more than
-        was estimated, so that they may be anywhere.
+    def add(self, keys: Sequence[str], *, more: bool, every: bool) -> None:
+        """Add the keys that follow the last one seen. more: True if the piece has further ones. every: True if each of
+        them becomes a mark.
         """
-        most = 2 * self.estimate(piece) + 2 * self.page
-        while not piece.whole and piece.count < most:
-            keys, more = await self._keys(piece.last, piece.upto, self.page)
-            if keys:
-                piece.add(keys)
-            piece.whole = not more
-        if piece.whole:
-            return [piece]
-        rest = await self.find(piece.last, piece.upto)
-        piece.upto, piece.whole = piece.last, True
-        return [piece] if rest is None else [piece, rest]
+        if keys:
+            step = 1 if every else max(1, len(keys) // _MARKS)
+            self.marks += [(self.count + at + 1, keys[at]) for at in range(step - 1, len(keys), step)]
+            self.count, self.last, self.page = self.count + len(keys), keys[-1], (keys[0], len(keys))
+            turned = [key[::-1] for key in keys]
+            begin, end = _shared(keys[0], keys[-1]), _shared(min(turned), max(turned))
+            self.differing = frozenset("".join(key[begin : len(key) - end] for key in keys))
+        self.end_at(self.upto, more=more)
 
-    def estimate(self, piece: KeyPiece) -> float:
-        """Return the estimated number of keys in a piece; it is exact if the piece is whole.
+    def end_at(self, upto: str | None, *, more: bool = True) -> None:
+        """Take a text as the end of the piece. Its unseen keys are taken to be as dense as those of the last page."""
+        self.upto = upto
+        self.whole = not more or (upto is not None and upto <= self.last)
+        begin, count = self.page
+        letters, depth = self._letters(), _shared(begin, upto)
+        first, last, end = (_place(text, depth, letters) for text in (begin, self.last, upto))
+        dense = count * (end - last) / max(1, last - first)
+        self.unseen = 0.0 if self.whole else max(1.0, min(_GROWTH * self.count, dense))
 
-        The keys beyond the known ones are taken to be as dense as those where the known keys are densest.
+    def middle(self) -> str:
+        """Return a text about half way between the last key seen and the end, or that key if there is none between.
+
+        If the keys of the last page are in a folder of their own, deep in the piece, the text is the end of all keys
+        with a prefix of half the depth: so the end of the folder is found.
         """
-        if piece.whole:
-            return piece.count
-        shared = piece.shared
-        last, end = self._places.place(piece.last, shared), self._places.place(piece.upto, shared)
-        if end <= last:
-            return 2.0 * piece.count
-        beyond = 1.0
-        for number, key in piece.tail:
-            width = last - self._places.place(key, shared)
-            beyond = max(beyond, number * (end - last) / width if width > 0 else number * _CRAMMED)
-        return piece.count + beyond
+        depth, own = _shared(self.last, self.upto), _shared(self.page[0], self.last)
+        if own - depth > _DEEPER:
+            text = self.last[: (own + depth) // 2] + LAST
+        else:
+            letters = self._letters()
+            low, high = (_place(text, depth, letters) for text in (self.last, self.upto))
+            text = _text_between(self.last[:depth], low, high, letters)
+        between = text > self.last and (self.upto is None or text < self.upto)
+        return text if between and len(text.encode()) <= _LONGEST else self.last
 
-    def _middle(self, piece: KeyPiece) -> str:
-        shared = piece.shared
-        first, last, end = (self._places.place(text, shared) for text in (piece.first, piece.last, piece.upto))
-        middle = max((first + end) / 2, (last + end) / 2 if (first + end) / 2 < last else 0.0)
-        text = self._places.text_at(middle, shared, (end - last) / 64)
-        return text if text > piece.last and (piece.upto is None or text < piece.upto) else piece.last
-
-    async def _keys(self, after: str | None, upto: str | None, count: int) -> tuple[Sequence[str], bool]:
-        """Return keys of a piece, and whether it has more of them."""
-        found = await self._listing(after, count)
-        self._places.learn(_spread(found.keys, _LEARNT))
-        keys = found.keys if upto is None else [key for key in found.keys if key <= upto]
-        return keys, found.more and len(keys) == len(found.keys)
-
-    async def _after(self, piece: KeyPiece, text: str) -> str | None:
-        """Return the first key of the piece after a text."""
-        keys, _ = await self._keys(text, piece.upto, 1)
-        return keys[0] if keys else None
-
-    async def _look_beyond(self, piece: KeyPiece) -> None:
-        """Look for the end of a piece that has more keys than the known ones, and for a key between the two."""
-        if not piece.whole:
-            await self._narrow(piece)
-            await self._explore(piece)
-
-    async def _narrow(self, piece: KeyPiece) -> None:
-        """Bring the end of the piece near to its last key, if only its prefix is known."""
-        shared = piece.shared
-        if piece.upto not in (None, shared + LAST):
-            return
-        least, most = len(shared), len(shared_prefix(piece.first, piece.last))
-        while least < most:  # do all keys begin with this many characters of the first one?
-            length = (least + most + 1) // 2
-            end = piece.first[:length] + LAST
-            if not _short(end) or await self._after(piece, end) is not None:
-                most = length - 1
-            else:
-                least, piece.upto = length, end
-        base = piece.first[:least]
-        if _short(base + LAST):
-            piece.upto = base + chr(await self._last_character(piece, base)) + LAST
-
-    async def _last_character(self, piece: KeyPiece, base: str) -> int:
-        """Return the code point of the last character that follows the prefix `base` in a key of the piece."""
-        known = ord(piece.last[len(base)]) if len(piece.last) > len(base) else 0
-        step, beyond = 1, ord(LAST)
-        while beyond - known > 1:
-            tried = min(known + step, (known + beyond) // 2 if beyond < ord(LAST) else beyond - 1)
-            if tried in _SURROGATES:
-                tried = _SURROGATES.start - 1 if known < _SURROGATES.start - 1 else _SURROGATES.stop
-            if not known < tried < beyond:
-                break
-            key = await self._after(piece, base + chr(tried) + LAST)
-            if key is None:
-                beyond, step = tried, ord(LAST)
-            else:
-                known, step = ord(key[len(base)]), 2 * step
-        if beyond == ord(LAST) or await self._after(piece, base + chr(known) + LAST) is not None:
-            return beyond
-        return known
-
-    async def _explore(self, piece: KeyPiece) -> None:
-        """Look for a key between the last known one and the end, so that the estimate learns its characters."""
-        if piece.upto is None:
-            return
-        at = len(shared_prefix(piece.last, piece.upto))
-        end = ord(piece.upto[at]) if len(piece.upto) > at else 0
-        for place in range(at, min(at + _LEVELS, len(piece.last))):
-            known, base = ord(piece.last[place]), piece.last[:place]
-            if not _short(base + LAST):
-                return
-            while end - known > 1:
-                tried = (known + end) // 2 if end <= ord(LAST) else known + 1
-                if tried in _SURROGATES:
-                    tried = _SURROGATES.start - 1
-                if not known < tried < end:
-                    break
-                if await self._after(piece, base + chr(tried)) is not None:
-                    return
-                end, piece.upto = tried, base + chr(tried)
-            end = ord(LAST) + 1
+    def _letters(self) -> str:
+        """Return the characters by which texts of the piece have their places, in order: those in which the keys of the
+        last page differ, and those in which the last key differs from the end.
+        """
+        depth = _shared(self.last, self.upto)
+        ends = (text[depth : depth + 1] for text in (self.last, self.upto or ""))
+        return "".join(sorted(self.differing.union(*ends)))
 
 
-def shared_prefix(one: str, other: str) -> str:
-    """Return the longest text with which both texts begin."""
-    length = next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
-    return one[:length]
+def _place(text: str | None, depth: int, letters: str) -> int:
+    """Return the place of a text among the texts of these letters that share its first `depth` characters; None is the
+    end of all.
+    """
+    base, place = len(letters) + 2, 0
+    if text is None:
+        return base**_DEPTH
+    part = text[depth : depth + _DEPTH]
+    for character in part:
+        place = place * base + bisect_left(letters, character) + 1
+    return int(place * base ** (_DEPTH - len(part)))
 
 
-def _short(text: str) -> bool:
-    """True if a listing may begin after the text."""
-    return len(text.encode()) <= _LONGEST
+def _text_between(prefix: str, low: int, high: int, letters: str) -> str:
+    """Return a short text that begins with a prefix and has a place about half way between two others."""
+    text, rest, width = prefix, (low + high) // 2, (len(letters) + 2) ** _DEPTH
+    while width > 1 and width > (high - low) // 8:
+        width //= len(letters) + 2
+        digit, rest = divmod(rest, width)
+        if digit == 0:
+            break
+        text += (letters + LAST)[digit - 1]
+    return text
 
 
-def _spread(keys: Sequence[str], most: int) -> list[str]:
-    """Return some of the keys, evenly spaced."""
-    return list(keys[:: max(1, len(keys) // most)])
-
-
-def _marks(keys: Sequence[str], before: int = 0) -> list[tuple[int, str]]:
-    """Return some of the keys with their numbers. before: number of keys before them."""
-    step = max(1, len(keys) // _MARKS)
-    return [(before + at + 1, keys[at]) for at in range(step - 1, len(keys), step)]
-
-
-def _tail(keys: Sequence[str]) -> list[tuple[int, str]]:
-    last = len(keys) - 1
-    return [(last - at, keys[at]) for at in sorted({0, last // 2, last * 3 // 4, last * 7 // 8}) if at < last]
+def _shared(one: str, other: str | None) -> int:
+    """Return the number of characters with which both texts begin."""
+    pairs = enumerate(zip(one, other or "", strict=False))
+    return next((at for at, (mine, its) in pairs if mine != its), min(len(one), len(other or "")))

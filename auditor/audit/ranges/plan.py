@@ -1,4 +1,10 @@
-"""Plan ranges of keys for a target: from the parts of its last run, or else by listing a page here and there."""
+"""Plan ranges of keys for a target.
+
+The ranges come from the parts of the target's last run, without a call. If there are none, the bucket is listed, by at
+most 160 calls and 128 for each range. As long as these seem to suffice, all keys are read, and the ranges are exact.
+Otherwise the piece with the most unseen keys is bisected, between the last key seen in it and the next one, and the
+numbers of keys are estimates. Either way the ranges together are the whole target, and no key is in two of them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.ranges.cuts import PAGE, Cut, KeyCuts, exact_cuts, find_cuts, increasing
-from auditor.audit.ranges.pieces import KeysFound
-from auditor.audit.ranges.rounds import AT_ONCE
+from auditor.audit.ranges.cuts import AT_ONCE, PAGE, Cut, KeyCuts, KeysFound, find_cuts, increasing
 from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError
@@ -25,10 +29,6 @@ from auditor.s3.engines.base import Engine, ListQuery, Position
 from auditor.s3.listing import listed_page
 from auditor.s3.rate import RateLimit
 
-_SMALL: Final = 32
-"""Number of pages of a bucket that is listed as a whole, if its ranges are to be planned quickly."""
-_FEW: Final = 8
-"""The same for a plan that takes its time: listing some thousand keys takes fewer calls than dividing them."""
 _NEAR: Final = 16
 """A cut may be off by one part in so many of a range, where a part of the last run ends: no line is then read."""
 MOST: Final = 10_000
@@ -51,7 +51,7 @@ class RangePlan(Struct, frozen=True):
     target: Target
     ranges: tuple[KeyRange, ...]
     run: str | None
-    """ID of the run whose parts the ranges come from; None if the bucket was listed here and there."""
+    """ID of the run whose parts the ranges come from; None if the bucket was listed."""
     exact: bool
     """True if the numbers of keys are exact: at the time of the run, or of the listing."""
     calls: int
@@ -100,29 +100,20 @@ async def plan_by_listing(
     progress: Callable[[float], None] = lambda keys: None,
     *,
     most: int | None = None,
-    page: int = PAGE,
     rate: RateLimit | None = None,
 ) -> RangePlan:
     """Plan the ranges of a target by listing pages of it.
 
     progress: called with the estimated number of keys so far. most: largest number of calls; None: as many as a plan
-    may take. page: number of keys on a page; below PAGE the plan is to be quick: only a small bucket is then listed as
-    a whole. rate: the limit of calls per second; None for one by the settings.
+    may take. rate: the limit of calls per second; None for one by the settings.
 
-    Raises BucketError if the bucket cannot be listed, and CallFailed (MaxCalls) if `most` calls do not suffice to find
-    a piece. If later calls fail, the keys that are known decide.
+    Raises BucketError if the bucket cannot be listed, or the first call fails. If later calls fail, or
+    `most` are spent, the keys that are known decide.
     """
     settings = replace(settings, max_calls=most)
     async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE, rate=rate) as bucket:
         listing = TargetKeys(bucket.engine, bucket.caller, target)
-        cuts, quick = None, page < PAGE
-        pages = _SMALL if quick else _FEW
-        limits = target.start_after, target.stop_at
-        if most is None or most >= pages * _SMALL:
-            cuts = await exact_cuts(listing, ranges, *limits, pages=pages)
-        if cuts is None:
-            left = None if most is None else most - bucket.caller.counts["list"]
-            cuts = await find_cuts(listing, ranges, *limits, page=page, most=left, whole=not quick, progress=progress)
+        cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, most=most, progress=progress)
         exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for
         return _planned(target, replace(cuts, exact=exact), None, bucket.caller.counts["list"])
 

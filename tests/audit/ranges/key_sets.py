@@ -27,6 +27,14 @@ def _giant(chance: random.Random, number: int) -> Iterator[str]:
         yield f"{chance.choice('abcdefgxyz')}/{name}" if chance.random() < 0.01 else f"media/originals/{name}"
 
 
+def _numbered(chance: random.Random, number: int) -> Iterator[str]:
+    return (f"logs/app/{at:08}.json" for at in range(number))
+
+
+def _uuids_below(chance: random.Random, number: int) -> Iterator[str]:
+    return (f"media/{name}.jpg" for name in _uuids(chance, number))
+
+
 def _long(chance: random.Random, number: int) -> Iterator[str]:
     """All keys begin with the same 880 characters."""
     return (f"{'x' * 700}/{'customer-' * 20}{chance.randrange(10**9):09}/a" for _ in range(number))
@@ -69,6 +77,8 @@ SETS: Final[dict[str, Make]] = {
     "uuids": _uuids,
     "dates": _dates,
     "one giant prefix": _giant,
+    "one prefix of uuids": _uuids_below,
+    "one prefix of numbers": _numbered,
     "long shared prefix": _long,
     "the last prefix": _tail,
     "hidden at depth 3": _hidden(3),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.ranges.cuts import exact_cuts, find_cuts
-from auditor.audit.ranges.pieces import LAST, KeysFound
-from auditor.audit.ranges.rounds import call_budget
+from auditor.audit.ranges.cuts import KeyCuts, KeysFound, call_budget, find_cuts
+from auditor.audit.ranges.pieces import LAST
 from auditor.errors import BucketError, CallFailed
 from auditor.model.target import Target
 from tests.audit.ranges.key_sets import SETS, keys_of_set
 
 RANGES = 64
+GIANTS = ("one giant prefix", "one prefix of uuids", "one prefix of numbers")
 Cuts = Sequence[tuple[str, int]]
 
 
@@ -83,15 +83,22 @@ async def test_each_key_is_in_one_range(
         assert found.keys == len(inside)
 
 
-async def unbalanced(names: Sequence[str], number: int, page: int, most: int) -> dict[str, tuple[float, int]]:
-    """By the name of a set of keys that is cut badly: the largest range as a multiple of the mean, and the calls."""
+async def unbalanced(
+    names: Sequence[str], number: int, page: int, most: int, *, budget: int | None = None, largest: float = 1.1
+) -> dict[str, tuple[float, int, bool]]:
+    """By the name of a set of keys that is cut badly: the largest range as a multiple of the mean, the calls, and
+    whether the plan calls itself exact. most: number of calls to send. budget: number of calls that the search may
+    send, too few for an exact plan; None for an exact one. largest: the limit of the ratio.
+    """
     failures = {}
     for name in names:
         keys, listing = (keys := keys_of_set(name, number)), MemoryListing(keys)
-        parts = sizes(keys, (await find_cuts(listing, RANGES, None, None, page=page)).cuts)
-        largest = max(parts) * RANGES / len(keys)
-        if (sum(parts), len(parts)) != (len(keys), RANGES) or largest >= 1.1 or listing.calls > most:
-            failures[name] = (largest, listing.calls)
+        found = await find_cuts(listing, RANGES, None, None, page=page, most=budget)
+        parts = sizes(keys, found.cuts)
+        ratio = max(parts) * RANGES / len(keys)
+        whole = (sum(parts), len(parts), found.exact) == (len(keys), RANGES, budget is None)
+        if not whole or ratio > largest or listing.calls > most:
+            failures[name] = (ratio, listing.calls, found.exact)
     return failures
 
 
@@ -120,17 +127,19 @@ async def test_few_keys_that_mislead_are_each_in_one_range() -> None:
     assert not failures
 
 
-FAILURES = (BucketError("the listing is denied"), CallFailed("ListObjectsV2", "MaxCalls"), CallFailed("x", "SlowDown"))
+FAILURES = (BucketError("the listing is denied"), CallFailed("x", "SlowDown"))
+SPENT = CallFailed("ListObjectsV2", "MaxCalls")
 
 
 async def test_a_call_that_fails_later_leaves_the_keys_that_are_known_and_the_first_is_told() -> None:
     keys = keys_of_set("one giant prefix", 10_000)
-    for failure in FAILURES:
+    for failure in (*FAILURES, SPENT):
         for good in (60, 150):
             found = await find_cuts(FailingListing(keys, good, failure), 8, None, None, page=17)
             parts = sizes(keys, found.cuts)
             assert (sum(parts), found.exact) == (len(keys), False)
             assert len(parts) > 1
+    for failure in FAILURES:
         with pytest.raises(type(failure)):
             await find_cuts(FailingListing(["a"], 0, failure), 8, None, None)
 
@@ -142,17 +151,31 @@ async def test_no_more_calls_than_allowed() -> None:
     assert 150 < listing.calls <= 200
     assert len(found.cuts) > 8
     assert not found.exact
+    for without in (
+        find_cuts(listing, 8, None, None, most=0),
+        find_cuts(FailingListing(keys, 0, SPENT), 8, None, None),
+    ):
+        assert await without == KeyCuts((), 0, exact=False), "the whole is one range"
+
+
+async def test_one_giant_prefix_beyond_the_exact_budget() -> None:
+    """The calls suffice for half of the pages. With equal ranges and one ceiling, the time is that of the largest."""
+    assert not await unbalanced(GIANTS, 40_000, 100, 200, budget=200, largest=1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "most"), [(1000, 200), (40, 5000)])
+async def test_one_giant_prefix_of_400_000_keys(page: int, most: int) -> None:
+    """As before, by pages of S3 and few calls for each range, and by as many calls for each range as a plan has."""
+    assert not await unbalanced(GIANTS, 400_000, page, most, budget=most, largest=1.5)
 
 
 async def test_all_keys_of_a_small_bucket_are_listed() -> None:
     keys = keys_of_set("one giant prefix", 5500)
     listing = MemoryListing(keys)
-    found = await exact_cuts(listing, 8, None, keys[5000], pages=6)
-    assert found is not None
+    found = await find_cuts(listing, 8, None, keys[5000])
     parts = sizes(keys[:5001], found.cuts)
     assert max(parts) - min(parts) <= 1
     assert (found.keys, found.exact, listing.calls) == (5001, True, 6)
-    assert await exact_cuts(MemoryListing(keys), 8, None, None, pages=5) is None
-    twice = await exact_cuts(MemoryListing(["a", "a", "b"]), 8, None, None, pages=1)
-    assert twice is not None
+    twice = await find_cuts(MemoryListing(["a", "a", "b"]), 8, None, None)
     assert tuple(twice.cuts) == (("a", 1),)
