@@ -27,7 +27,6 @@ from auditor.runs.paths import UNDIVIDED, checkpoint_name
 from auditor.runs.plan_file import load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
-from auditor.runs.tally_merge import add_tally
 
 NO_ENGINE: Final = "not known"
 """Stands for the engine of a run that has not written it yet."""
@@ -56,7 +55,7 @@ def counts_so_far(run: RunReader) -> tuple[Summary, RollUps]:
     builder.count_kinds(JudgedFor(file.facts, by.settings.trusted, target.versions, now))
     for range_id, state in states:
         _prove(run, range_id, state)
-        add_tally(tally, state.tally)
+        tally.include(state.tally)
         try:
             builder.include(state.rollups or {"counts": []})
         except JsonError as error:

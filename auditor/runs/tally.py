@@ -28,6 +28,8 @@ bound, because a server may invent any codes."""
 OTHER: Final = "other other"
 OTHER_CODE: Final = "other"
 """Stands for the code of an object that could not be hashed, beyond REASONS codes."""
+_BOUNDED: Final = {"failed": OTHER_CODE, "failed_accepted": OTHER_CODE, "unread": OTHER}
+"""The fields that count REASONS names, and the name for the rest."""
 _CODE: Final = re.compile(r"[A-Za-z0-9.-]{1,64}")
 AUDIENCES: Final = 100
 """Number of audiences of each verdict that are counted separately; the rest counts as OTHERS. The number needs a bound,
@@ -96,17 +98,14 @@ class Tally(Counters):
         if outcome is not Outcome.VANISHED and judgement.verdict is not None:
             self.verdicts[judgement.verdict] += 1
             if judgement.access is not None and judgement.access.audience:
-                self._add_audiences(judgement.access)
+                for name in _audience_names(judgement.access):
+                    self._add_audience(name)
         if outcome is Outcome.UNDECIDED:
             for fact in evidence.unread:
-                reason = f"{fact.action} {fact.code}"
-                if reason not in self.unread and len(self.unread) >= REASONS:
-                    reason = OTHER
-                self.unread[reason] = self.unread.get(reason, 0) + 1
+                _count_bounded(self.unread, f"{fact.action} {fact.code}", OTHER)
         elif judgement.unanswered:  # the line of an undecided object names the rules
             for item in judgement.unanswered:
-                name = f"{item.rule} {item.action} {item.code}"
-                self.unanswered[name] = self.unanswered.get(name, 0) + 1
+                _count(self.unanswered, f"{item.rule} {item.action} {item.code}")
         if judgement.findings:
             self.add_findings(judgement.findings)
         if evidence.read_at is not None:
@@ -121,15 +120,38 @@ class Tally(Counters):
         moment = _seconds_of(at)
         self.oldest[fact] = min(moment, self.oldest.get(fact, moment))
 
-    def _add_audiences(self, access: ObjectAccess) -> None:
-        counts = self.audiences
-        for name in _audience_names(access):
-            known = name if name in counts or self._has_room(access.verdict) else f"{access.verdict.value} {OTHERS}"
-            counts[known] = counts.get(known, 0) + 1
+    def _add_audience(self, name: str, number: int = 1) -> None:
+        """Count objects with an audience. name: of `audiences`."""
+        if name not in self.audiences:
+            start = f"{name.partition(' ')[0]} "
+            if sum(known.startswith(start) for known in self.audiences) >= AUDIENCES:
+                name = f"{start}{OTHERS}"
+        _count(self.audiences, name, number)
 
-    def _has_room(self, verdict: Verdict) -> bool:
-        start = f"{verdict.value} "
-        return sum(name.startswith(start) for name in self.audiences) < AUDIENCES
+    def include(self, other: Tally) -> None:
+        """Add the counts of a later range of keys.
+
+        Names beyond the limits of a tally count as the others, as they do in a run of one range.
+        """
+        for field_name in self.__struct_fields__:
+            mine, theirs = getattr(self, field_name), getattr(other, field_name)
+            if field_name == "uncompared":
+                self.uncompared = max(mine, theirs)
+            elif isinstance(mine, int):
+                setattr(self, field_name, mine + theirs)
+            else:
+                self._include(field_name, mine, theirs)
+
+    def _include(self, field_name: str, mine: dict[str, int], theirs: dict[str, int]) -> None:
+        for name, number in theirs.items():
+            if field_name == "oldest":
+                mine[name] = min(number, mine.get(name, number))
+            elif field_name == "audiences":
+                self._add_audience(name, number)
+            elif field_name in _BOUNDED:
+                _count_bounded(mine, name, _BOUNDED[field_name], number)
+            else:
+                _count(mine, name, number)
 
     def rules_undecided(self, known: Sequence[RuleUndecided]) -> tuple[RuleUndecided, ...]:
         """Return `known`, the rules that lacked a bucket fact, and the rules that were undecided for an audited object,
@@ -145,17 +167,17 @@ class Tally(Counters):
 
     def change(self, name: str) -> None:
         """Count a change since the last run. name: of `changes`."""
-        self.changes[name] = self.changes.get(name, 0) + 1
+        _count(self.changes, name)
 
     def compare(self, name: str) -> None:
         """Count a verdict or finding of the last run that was compared. name: of `compared`."""
-        self.compared[name] = self.compared.get(name, 0) + 1
+        _count(self.compared, name)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
         """Count findings, of an object or of the bucket."""
         for finding in findings:
             self.findings[finding.severity.value] += 1
-            self.rules[finding.rule] = self.rules.get(finding.rule, 0) + 1
+            _count(self.rules, finding.rule)
 
     def delete_marker(self, number: int = 1) -> None:
         self.coverage["delete_markers"] += number
@@ -226,8 +248,8 @@ class Tally(Counters):
 
     def leave(self, storage_class: str, size: int, number: int = 1) -> None:
         """Count a pending object that is left unread because S3 charges for reads in its storage class. size: bytes."""
-        self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + number
-        self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
+        _count(self.left_objects, storage_class, number)
+        _count(self.left_bytes, storage_class, size)
 
     def leave_no_more(self, storage_class: str, size: int) -> None:
         """Uncount a pending object that leave() may have counted. size: bytes."""
@@ -269,8 +291,13 @@ class Tally(Counters):
             raise JsonError(f"do not add up: {'; '.join(broken)}", "the counts")
 
 
-def _count(counts: dict[str, int], name: str) -> None:
-    counts[name] = counts.get(name, 0) + 1
+def _count(counts: dict[str, int], name: str, number: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + number
+
+
+def _count_bounded(counts: dict[str, int], name: str, rest: str, number: int = 1) -> None:
+    """Count by the name, and by `rest` if the name would be one too many."""
+    _count(counts, name if name in counts or len(counts) < REASONS else rest, number)
 
 
 @lru_cache(1024)

@@ -9,7 +9,6 @@ from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.finding import Judgement
 from auditor.model.object import Unread
 from auditor.runs.tally import AUDIENCES, OTHER, OTHERS, REASONS, Tally
-from auditor.runs.tally_merge import add_tally
 from tests.support.samples.reports import denied, finding, gone, judged, tally_of
 
 
@@ -71,7 +70,7 @@ def test_every_field_is_added() -> None:
     total = Tally()
     parts = [filled(1), filled(5)]
     for one in parts:
-        add_tally(total, one)
+        total.include(one)
     for field in fields(Tally):
         found, added = getattr(total, field.name), [getattr(one, field.name) for one in parts]
         if field.name == "uncompared":
@@ -91,7 +90,7 @@ def test_names_beyond_the_limits_count_as_others() -> None:
         one = Tally()
         one.unread = {f"Head {part}-{number}": 1 for number in range(REASONS)}
         one.audiences = {f"{Verdict.SHARED.value} {part}-{number}": 1 for number in range(AUDIENCES)}
-        add_tally(total, one)
+        total.include(one)
         assert total.unread.get(OTHER, 0) == part * REASONS
         assert total.audiences.get(f"{Verdict.SHARED.value} {OTHERS}", 0) == part * AUDIENCES
     assert (len(total.unread), len(total.audiences)) == (REASONS + 1, AUDIENCES + 1)

@@ -42,7 +42,6 @@ from auditor.runs.plan_file import NAME as PLAN_FILE
 from auditor.runs.reading import RunReader
 from auditor.runs.seal import SealedPart, sha256_of
 from auditor.runs.tally import Tally
-from auditor.runs.tally_merge import add_tally
 from auditor.s3.object_facts import NO_OBJECT_ACLS
 from auditor.text import counted
 
@@ -188,7 +187,7 @@ class _Combining:
         state = one.checkpoint
         if state is None:
             return
-        add_tally(sums.tally, state.tally)
+        sums.tally.include(state.tally)
         sums.undecided |= {item.rule: item for item in state.rules_undecided if item.rule not in sums.undecided}
         sums.lacks_acls |= state.ended is not None and state.ended.lacks_acls
         if not state.begun:
