@@ -119,8 +119,11 @@ class RangeProcesses:
         self._active = min(self._jobs, len(self._waiting))
         for process in self._processes[self._active :]:
             _close(process)
+        busy = self._processes[: self._active]
+        for process in busy:
+            _send(process, start)
         async with task_group() as group:
-            work = [group.create_task(self._serve(one, start)) for one in self._processes[: self._active]]
+            work = [group.create_task(self._serve(process)) for process in busy]
             watching = group.create_task(self._stop_all())
             await asyncio.wait(work)
             watching.cancel()
@@ -135,10 +138,9 @@ class RangeProcesses:
         for process in self._processes:
             await process.wait()
 
-    async def _serve(self, process: Process, start: Start) -> None:
+    async def _serve(self, process: Process) -> None:
         """Keep a process at work until it ends."""
         assert process.stdout is not None
-        _send(process, start)
         mine = self._give(process)
         async for line in whole_lines(process.stdout):
             report = decode(Report, line)

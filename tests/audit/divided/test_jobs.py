@@ -15,7 +15,14 @@ from typing import Final
 import pytest
 
 import auditor
+from auditor.aio import loop as loops
+from auditor.aio.stop import Stop
+from auditor.audit.jobs import JobsAudit
 from auditor.cli.main import main
+from auditor.config.resources import Resources
+from auditor.config.settings import Settings
+from auditor.model.target import Target
+from auditor.runs.stores.local import LocalStore
 from tests.audit.divided.test_combine import groups, same
 from tests.audit.test_run_ends import wait_for
 from tests.conftest import FAKE
@@ -121,6 +128,22 @@ def test_killed_process_ends_the_command_with_the_line_that_resumes(
     result = whole(stored, tmp_path, "--resume", run_id(tmp_path), *JOBS)
     same(plain, result)
     assert auditor.check_run(result.folder).exit_code == 0
+
+
+def test_process_that_is_killed_before_its_first_range_ends_the_run_in_order(
+    stored: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def kill(run_id: str) -> None:
+        first = children(os.getpid())[0]
+        os.kill(first, signal.SIGKILL)
+        assert ended([first])
+
+    settings = Settings(endpoint_url=stored.url, out=str(tmp_path), max_rate=None)
+    places = Resources(store=LocalStore(tmp_path), ledger=None)
+    summary = loops.run(JobsAudit(Target(BUCKET), settings, places, Stop(), jobs=2, least=1, began=kill).run())
+    assert summary.resume is not None
+    assert summary.resume.reason == "the process that audits range 00001 was killed by signal 9"
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_processes_end_with_the_first_one_even_if_the_server_is_silent(stored: StubServer, tmp_path: Path) -> None:
