@@ -10,6 +10,7 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 
 NAMED: Final = {"AWS": "arn:aws:iam:::user/backup"}
+POINT: Final = "s3:DataAccessPointArn"
 LACKS: Final = Skipped("the server does not say whether a policy is public")
 
 
@@ -29,6 +30,13 @@ def test_our_reading_is_the_status_where_the_server_says_nothing_of_worth() -> N
         (policy("*"), True),
         (policy("*", {"StringLike": {"aws:Referer": "https://x/*"}}), True),
         (policy("*", {"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}), False),
+        (policy("*", {"StringEquals": {"aws:SourceVpc": "vpc-1"}}), False),
+        (policy("*", {"StringLike": {"aws:SourceVpc": ["vpc-1", "vpc-*"]}}), True),
+        (policy("*", {"StringLike": {"aws:userid": "AROAEXAMPLE:*"}}), False),
+        (policy("*", {"StringLike": {"aws:userid": "AROA*"}}), True),
+        (policy("*", {"ArnLike": {POINT: "arn:aws:s3:*:111122223333:accesspoint/*"}}), False),
+        (policy("*", {"ArnLike": {POINT: "arn:aws:s3:*:*:accesspoint/x"}}), True),
+        (policy("*", {"ArnLike": {POINT: "arn:aws:s3:*:111122223333"}}), True),
         ("", False),
     ):
         for semantics, said in ((Semantics.CEPH, True), (Semantics.CEPH, False), (Semantics.OTHER, LACKS)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.model.wildcard import Wildcard
+from auditor.model.wildcard import Wildcard, matches_arn
 
 PATTERNS = st.text(alphabet="ab/*?", max_size=9)
 TEXTS = st.text(alphabet="ab/", max_size=9)
@@ -88,3 +88,11 @@ def test_an_odd_text_matches_itself_and_nothing_else() -> None:
         assert Wildcard.of(text).matches(text)
         assert Wildcard.of(f"*{text}*").matches(f"x{text}\n")
         assert not any(Wildcard.of(text).matches(other) for other in (f"{text}x", "b", "e\u0301"))
+
+
+def test_each_part_of_an_arn_matches_the_same_part_of_a_pattern() -> None:
+    arn = "arn:aws:s3:::bucket/a:b:c"
+    for pattern in ("arn:*:s3:*:*:bucket/a:b:*", "arn:aws:s3:::*"):
+        assert matches_arn(pattern, arn), pattern
+    for pattern in ("arn:*:bucket/a:b:c", "arn:aws:s3:::bucket/a", "*"):
+        assert not matches_arn(pattern, arn), pattern

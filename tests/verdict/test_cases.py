@@ -94,6 +94,10 @@ def test_the_oracle_says_the_same(name: str) -> None:
     assert not failures, failures
 
 
+def _grants(case: Case) -> set[str]:
+    return {f"{one.grantee} {one.permission}" for one in case.acl.grants} if isinstance(case.acl, Acl) else set()
+
+
 def _statements(effect: str, case: Case) -> set[str]:
     """The causes that stand for the statements of that effect; one that ends says until when."""
     if not isinstance(case.bucket.policy, str) or not case.bucket.policy.startswith('{"Version'):
@@ -104,9 +108,7 @@ def _statements(effect: str, case: Case) -> set[str]:
 
 
 CAUSES: Final[Mapping[ReasonCode, Callable[[Case], Collection[str | None]]]] = {
-    ReasonCode.ACL_GRANT: lambda case: (
-        {f"{grant.grantee} {grant.permission}" for grant in case.acl.grants} if isinstance(case.acl, Acl) else ()
-    ),
+    ReasonCode.ACL_GRANT: lambda case: _grants(case),
     ReasonCode.OBJECT_OWNER: lambda case: (case.ref.owner,),
     ReasonCode.POLICY_ALLOW: lambda case: _statements("Allow", case),
     ReasonCode.POLICY_DENY: lambda case: _statements("Deny", case),
@@ -114,7 +116,7 @@ CAUSES: Final[Mapping[ReasonCode, Callable[[Case], Collection[str | None]]]] = {
     ReasonCode.ENDED: lambda case: _statements("Allow", case),
     ReasonCode.TRUSTED: lambda case: case.trusted,
     ReasonCode.ACLS_DISABLED: lambda case: (None,) if case.bucket.ownership == BUCKET_OWNER_ENFORCED else (),
-    ReasonCode.ACL_UNREAD: lambda case: () if isinstance(case.acl, Acl) else ("AccessDenied", "skipped"),
+    ReasonCode.ACL_UNREAD: lambda case: _grants(case) if isinstance(case.acl, Acl) else ("AccessDenied", "skipped"),
 }
 """The causes that a reason may have, by its code: facts of the case. The judge tries every value of a fact that was not
 read; none of those is a reason.

@@ -106,6 +106,16 @@ def test_a_policy_that_is_too_large_is_unknown_for_each_object_and_says_the_numb
         assert [bool(TOO_COMPLEX.fullmatch(one.text)) for one in found.reasons] == [True]
 
 
+def test_too_many_facts_that_are_not_known_are_too_complex_and_say_their_number() -> None:
+    tags = [allow(StringEquals={f"s3:ExistingObjectTag/k{number}": "v"}) for number in range(10)]
+    for statements in (tags, [allow(), *({**one, "Effect": "Deny"} for one in tags)]):
+        found = access(*statements)
+        (reason,) = (reason.text for reason in found.reasons)
+        words = "1,024 completions of the facts that are not known, at most 512"
+        assert (found.verdict, reason) == (Verdict.UNKNOWN, f"too-complex: {words}")
+    assert ReasonCode.TOO_COMPLEX not in {reason.code for reason in access(*tags[:9]).reasons}
+
+
 def test_the_steps_for_an_object_do_not_depend_on_the_objects_before() -> None:
     """Objects of several owners, under one policy: each has the same access whether it is judged first or last."""
     facts = bucket(*(of_a_network(number)[0] for number in range(15)), allow("*", "home/${aws:username}/*"))

@@ -38,6 +38,7 @@ TABLE = [
     ("arn:aws:s3:::bucket/home/${aws:username}/*", "home/ada/x", True),
     ("arn:aws:s3:::bucket/home/${aws:username}/*", "public/x", False),
     ("arn:aws:s3:::bucket/home/${aws:username}/*", "home/ada", False),
+    ("arn:aws:s3:::bucket/home/${aws:username}", "home/ada", True),
     ("arn:aws:s3:::bucket/${aws:PrincipalAccount}/*", "999922223333/x", True),
     ("arn:aws:s3:::bucket/${aws:PrincipalAccount}/*", "dir/x", False),
     ("arn:aws:s3:::bucket/home/${aws:username, 'ada'}/*", "home/ada/x", True),

@@ -22,7 +22,7 @@ from auditor.verdict.domains import (
     Numbers,
     Texts,
 )
-from auditor.verdict.networks import NOT_PUBLIC, Network, parse_network
+from auditor.verdict.networks import NOT_PUBLIC, Network, parse_address, parse_network
 from auditor.verdict.steps import TooComplexError
 from auditor.verdict.values import truth_vectors, witnesses
 
@@ -182,6 +182,14 @@ ADDRESSES = st.builds(
 )
 SOME_ADDRESSES = [f"203.0.113.{octet}" for octet in range(256)]
 SOME_ADDRESSES += ["203.0.112.9", "8.8.8.8", "2001:db8::5", "2001:db8::6", "2600::1"]
+
+
+def test_the_longest_address_is_one_and_other_texts_are_none() -> None:
+    longest = "0000:0000:0000:0000:0000:ffff:255.255.255.255"
+    assert str(parse_address(longest)) == "::ffff:ffff:ffff"
+    assert [parse_address(text) for text in (f"0{longest}", "203.0.113.256", "bucket")] == [None] * 3
+    with pytest.raises(ValueError, match="is not a network in CIDR notation"):
+        parse_network("bucket")
 
 
 @given(IP_TESTS, ADDRESSES)

@@ -76,14 +76,14 @@ async def find_cuts(
     the calls are spent, the ranges are cut by the keys that are known.
     """
     budget = call_budget(ranges)
-    search = _Search(listing, ranges, page, budget if most is None else min(most, budget))
+    search = _Bisection(listing, ranges, page, budget if most is None else min(most, budget))
     await search.run(after, upto, progress)
     pieces = sorted(search.pieces, key=lambda piece: piece.first)
     exact = not search.ended and all(piece.whole for piece in pieces)
     return KeyCuts(tuple(increasing(_cuts(pieces, ranges))), round(sum(piece.size for piece in pieces)), exact)
 
 
-class _Search:
+class _Bisection:
     """Divides the keys into pieces, and lists pages of them. left: number of calls that it may send. ended: True if
     there was no call left, or one failed.
     """

@@ -49,6 +49,15 @@ async def test_who_waits_for_a_buffer_goes_on_when_half_of_them_are_free() -> No
     assert not faults
 
 
+async def test_the_only_buffer_goes_to_who_waits_for_it() -> None:
+    buffers = Buffers(10, 1)
+    only = await buffers.take()
+    waiting = asyncio.create_task(buffers.take())
+    await asyncio.sleep(0)
+    buffers.give(only)
+    assert await asyncio.wait_for(waiting, 30) is only
+
+
 async def test_memory_is_granted_in_order_and_a_block_larger_than_all_gets_it_alone() -> None:
     room = BlockMemory()
     room.change(10, 10)
