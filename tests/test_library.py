@@ -279,8 +279,7 @@ def test_several_processes_find_what_one_finds(bucket: StubServer) -> None:
 
 
 def test_several_targets_and_one_that_fails(bucket: StubServer) -> None:
-    bucket.world.add("second")
-    bucket.put("second", "key", b"x")
+    bucket.world.add("second").put("key", b"x")
     named = ["s3://second", "s3://my-bucket/photos/", "s3://second"]
     seen: list[Snapshot] = []
     runs = auditor.audit_buckets(iter(named), out="runs", progress=seen.append, max_calls=200)

@@ -22,15 +22,7 @@ from auditor.ledger.base import Ledger
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.pool import EnginePool
 from tests.hashing.test_outage import invoked
-from tests.support.fakes.hashing import (
-    Buckets,
-    MemoryQueue,
-    Store,
-    digests_in,
-    message_of,
-    no_pause,
-    sha256_of,
-)
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, digests_in, message_of, no_pause, sha256_of
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import RESET, SLOW_DOWN, Fault

@@ -54,12 +54,3 @@ async def test_auditor_estimate_says_the_same_of_one_bucket(stub: StubServer, se
     waits = estimate.calls.bucket / chosen.max_rate if chosen.max_rate else 0.0
     assert simulated.course.seconds == pytest.approx(estimate.seconds - waits + 0.5, abs=0.1)
     assert simulated.course.limit == "the ceiling of calls"
-
-
-def test_each_price_names_its_page() -> None:
-    assert prices.as_of()[1] == prices.request_prices().region
-    for name, one in prices.prices().items():
-        assert one.page.startswith("https://aws.amazon.com/"), name
-        assert one.seen in ("AWS", "quoted"), name
-        assert one.of(one.units) == pytest.approx(one.dollars), name
-    assert prices.prices()["put"].of(1) == pytest.approx(prices.of_lists(1)), "S3 bills a LIST as a PUT"
