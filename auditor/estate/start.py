@@ -39,8 +39,8 @@ def check_jobs(jobs: int | None, name: str) -> None:
 class AuditStart:
     """Audits the targets of a start. Several targets share the limits of calls per second, of calls, and of dollars.
 
-    jobs: number of processes that audit each target; None for this one alone. several: True if the limits are shared
-    although there is one target; None: if there is more than one.
+    jobs: number of processes that audit each target; None for this one alone. several: True to treat one target as
+    several, as an estate of one bucket does; more than one always are.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class AuditStart:
             plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
         if (self._jobs or 1) == 1 and plan is None:
             return Audit(target, settings, resources, stop, **how)
-        from auditor.audit.jobs import JobsAudit  # imports thirty modules; few audits are divided
+        from auditor.audit.jobs import JobsAudit  # few audits are divided
 
         return JobsAudit(target, settings, resources, stop, jobs=self._jobs or 1, **how)
 
