@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.line_records import encode_object

@@ -7,10 +7,10 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from types import ModuleType
 from typing import Any, Final
 
-from auditor.audit import run as audit_run
-from auditor.audit.divided import begin as audit_begin
+from auditor.audit import begin_run
 from auditor.aws.connection import Connection
 from auditor.config import resources
 from auditor.model.bucket import BucketFacts
@@ -20,8 +20,6 @@ from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Spa
 from benchmarks.facts import FACTS, OWNER
 
 NAME: Final = "in-process"
-_PATCHED: Final = (audit_run, audit_begin)
-"""The modules that ask about the bucket."""
 PARTNER: Final = "b1" * 32
 """An account that the configuration trusts."""
 
@@ -131,15 +129,20 @@ def engine(objects: Objects) -> Iterator[None]:
     def opened_in_its_region(_engine: str, connection: Connection) -> AbstractAsyncContextManager[Engine]:
         return opened(connection)
 
-    patched: list[tuple[dict[str, Any], str, Any]] = [(vars(module), "ask_bucket", known) for module in _PATCHED]
-    patched.append((vars(resources), "open_in_its_region", opened_in_its_region))
-    before = [names[name] for names, name, _ in patched]
     ENGINES[NAME] = opened
-    for names, name, stand_in in patched:
-        names[name] = stand_in
+    try:
+        with put_for(begin_run, "ask_bucket", known), put_for(resources, "open_in_its_region", opened_in_its_region):
+            yield
+    finally:
+        del ENGINES[NAME]
+
+
+@contextmanager
+def put_for(module: ModuleType, name: str, stand_in: Any) -> Iterator[None]:
+    """Put something in the place of a module's function or class within the block."""
+    names = vars(module)
+    real, names[name] = names[name], stand_in
     try:
         yield
     finally:
-        for (names, name, _), real in zip(patched, before, strict=True):
-            names[name] = real
-        del ENGINES[NAME]
+        names[name] = real

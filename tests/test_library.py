@@ -275,7 +275,7 @@ def test_several_processes_find_what_one_finds(bucket: StubServer) -> None:
     one, two = (auditor.audit_bucket("s3://my-bucket", out=f"by-{jobs}", jobs=jobs) for jobs in (None, 2))
     assert (one.verdicts, one.coverage) == (two.verdicts, two.coverage)
     assert [line.key for line in one.objects()] == [line.key for line in two.objects()]
-    assert (Path(two.place) / "plan.json").exists()
+    assert (Path(two.place) / "run.json").exists()
 
 
 def test_several_targets_and_one_that_fails(bucket: StubServer) -> None:

@@ -20,9 +20,9 @@ from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement
 from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Recorded, Seen, Standing, seen_of
-from auditor.model.summary import ChangeKind, Changes, Summary
+from auditor.model.summary import ChangeKind, Summary
 from auditor.model.target import Target
-from auditor.reports.changes import causes_between, changes_since, moved_by
+from auditor.reports.changes import causes_between, moved_by
 from auditor.reports.compare import (
     Step,
     added_step,
@@ -35,10 +35,10 @@ from auditor.reports.compare import (
     verdict_step,
     worsening,
 )
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun, seen_in
 from auditor.runs.paths import began_at
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.tally import Tally
 from auditor.text import visible
 
@@ -266,7 +266,7 @@ class LastRunComparison:
     run continues.
 
     began: the start of this run, in ISO 8601 in UTC. tally: receives the counts. earlier: the last complete run; None
-    if there is none. judged: IDs of the rules that this run judges. file: the bucket.json of this run. keys: the target
+    if there is none. judged: IDs of the rules that this run judges. file: the run.json of this run. keys: the target
     that this process audits, whose limits hold for the earlier run, too.
     """
 
@@ -276,7 +276,7 @@ class LastRunComparison:
         tally: Tally | None = None,
         earlier: RunReader | None = None,
         judged: Collection[str] = (),
-        file: BucketFile | None = None,
+        file: RunPlan | None = None,
         keys: Target | None = None,
     ) -> None:
         self._began = began
@@ -300,7 +300,8 @@ class LastRunComparison:
         if earlier is None or self._tally.uncompared:
             return
         with self._reading():
-            last, old = earlier.summary, earlier.bucket
+            last = earlier.summary
+            old = None if earlier.plan is None else earlier.begun_with
             if last is None:
                 raise OutputError(f"{earlier.uri} has no summary")
             after, upto = (None, None) if self._keys is None else (self._keys.start_after, self._keys.stop_at)
@@ -314,7 +315,7 @@ class LastRunComparison:
                 self._bucket = past.bucket_findings()
             self._comparison = comparison
 
-    def _pair(self, last: Summary, old: BucketFile | None) -> RunPair:
+    def _pair(self, last: Summary, old: RunPlan | None) -> RunPair:
         return RunPair(
             old_rules=None if old is None else judged_rules(old, last.rules_undecided),
             new_rules=self._judged,
@@ -367,22 +368,13 @@ class LastRunComparison:
         standing = _named(self._standing(step, old), excepted.verdict) if seen.open else None
         return Recorded(judgement, standing, self._standings(steps, excepted))
 
-    def changes(self, complete: bool) -> Changes:
-        """Return the changes for the summary. Call this once, after the last object. Blocks.
-
-        Objects that only the earlier run has after the last object count as gone if the listing is complete, and else
-        as unread. The run's own tally does not include these, because a run resumed from a checkpoint would count
-        them again.
+    def end(self, tally: Tally) -> None:
+        """Count the objects of the earlier run that come after the last object as gone. tally: receives these counts;
+        it has all others. Blocks.
         """
-        self._tally = self._tally.copy()
+        self._tally = tally
         if self._comparison is not None:
-            self._comparison.tally = self._tally
-        if complete:
-            self.end()
-        return changes_since(self._tally, self._earlier, self._file, complete=complete)
-
-    def end(self) -> None:
-        """Count the objects of the earlier run that come after the last object as gone. Blocks."""
+            self._comparison.tally = tally
         with self._reading():
             while self._comparison is not None and self._comparison.drain():
                 pass

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from auditor.aio.stop import Stop
 from auditor.errors import RunStopped
-from auditor.runs.folder import RunFolder
+from auditor.runs.segment import Segment
 
 T = TypeVar("T")
 
@@ -26,21 +26,21 @@ class FolderThread:
         """Run the work in the thread, with the present labels of the log, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work, *args)
 
-    async def save(self, folder: RunFolder, work: Callable[[], T]) -> T:
-        """Run work that writes the run folder, and return its result.
+    async def save(self, uri: str, work: Callable[[], T]) -> T:
+        """Run work that writes the run folder, and return its result. uri: of the folder.
 
         Raises RunStopped if the work has not ended when the time for saving after a stop is over.
         """
         async with self._stop.saving() as limit:
             result: T = await self.run(work)
         if limit.expired():
-            raise silent(folder.uri, self._stop)
+            raise silent(uri, self._stop)
         return result
 
-    async def close(self, folder: RunFolder) -> None:
-        """Close the run folder, unless the time for saving is over."""
+    async def close(self, segment: Segment) -> None:
+        """Close a segment, unless the time for saving is over."""
         async with self._stop.saving():
-            await self.run(folder.close)
+            await self.run(segment.close)
 
     def end(self) -> None:
         """End the thread without waiting: a store that does not answer would block for minutes."""

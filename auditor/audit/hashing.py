@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from functools import partial
 
-from auditor.audit.context import RunContext
+from auditor.audit.run_context import RunContext
 from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.in_process import InProcessHasher

@@ -1,29 +1,21 @@
-"""Audit one target in several processes: begin a divided run, let processes audit its ranges, and add them up."""
+"""Audit the ranges of a run in several processes on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
-from auditor.audit.divided.begin import LEAST_KEYS, BegunRun, begin
-from auditor.audit.divided.combine import combine
-from auditor.audit.divided.state import range_progress
-from auditor.audit.folder_thread import silent
 from auditor.audit.limits import Limits, rate_share
-from auditor.audit.range_worker import (
+from auditor.audit.range_orders import (
     LONGEST,
     Order,
     RangeOutcome,
@@ -33,23 +25,14 @@ from auditor.audit.range_worker import (
     whole_lines,
     write_settings,
 )
-from auditor.config.resources import Resources
+from auditor.audit.run_context import RunContext
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError
 from auditor.model.json_codec import decode, encode_line
-from auditor.model.rollup import RollUps
-from auditor.model.summary import Summary
-from auditor.model.target import Target
-from auditor.progress import RunCounts, Snapshot
-from auditor.runs.folder import PART_LINES
-from auditor.runs.paths import new_run_id, run_path
-from auditor.runs.stores.base import LockingStore
-from auditor.text import counted, visible
+from auditor.progress import RunCounts
 
 RANGES: Final = 4
 """Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
-LOCK: Final = "jobs"
-"""The name of the lock that the process of a divided run holds in a directory."""
 MODULE: Final = "auditor.audit.range_worker"
 _ROOT: Final = str(Path(__file__).parents[2])
 """The folder that has the package."""
@@ -66,11 +49,12 @@ class RangeProcesses:
 
     Each process has an equal share of the calls per second; when one has no further range, the others share what it
     had, after it has ended. If one is killed, the others save their ranges and end. settings: have the limits of all
-    ranges together. jobs: number of processes. module: name of the module whose main() each one calls. stop: ends the
-    work.
+    ranges together. jobs: number of processes. stop: ends the work. module: name of the module whose main() each one
+    calls.
     """
 
-    def __init__(self, settings: Settings, jobs: int, module: str, stop: Stop) -> None:
+    def __init__(self, settings: Settings, jobs: int, stop: Stop, module: str = MODULE) -> None:
+        self._settings = settings
         self._max_rate = settings.max_rate
         self._jobs = jobs
         self._module = module
@@ -108,10 +92,12 @@ class RangeProcesses:
                 )
             )
 
-    async def work(self, start: Start, ranges: Iterable[str], left: Limits) -> None:
-        """Audit the ranges with these IDs, in order. Raises the first error of a process, after all have ended. start:
-        the first line to each process. left: the calls and dollars for all ranges together.
+    async def work(self, run: RunContext, ranges: Iterable[str], left: Limits, part_lines: int) -> None:
+        """Audit the ranges with these IDs, in order. Raises the first error of a process, after all have ended. left:
+        the calls and dollars for all ranges together. part_lines: number of lines at which a part ends.
         """
+        level = logging.getLogger().getEffectiveLevel()
+        start = Start(run.run_id, run.plan.target, write_settings(self._settings), part_lines, level)
         self._waiting, self.left = deque(ranges), left
         if not self._waiting:
             return
@@ -199,125 +185,3 @@ def _close(process: Process) -> None:
     """Tell a process that there is no further range."""
     if process.stdin is not None:
         process.stdin.close()
-
-
-class JobsAudit:
-    """Audits one target in several processes on this machine. Call run() once.
-
-    The parameters and methods are those of Audit. jobs: number of processes. least: a range has at least about so many
-    keys. module: name of the module whose main() each process calls.
-    """
-
-    def __init__(
-        self,
-        target: Target,
-        settings: Settings,
-        places: Resources,
-        stop: Stop,
-        *,
-        jobs: int,
-        began: Callable[[str], None] | None = None,
-        run_id: str | None = None,
-        resume: bool = True,
-        part_lines: int = PART_LINES,
-        least: int = LEAST_KEYS,
-        module: str = MODULE,
-    ) -> None:
-        self._target = target
-        self._settings = settings
-        self._places = places
-        self._stop = stop
-        self._jobs = jobs
-        self._began = began
-        self._resumed = resume and run_id is not None
-        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
-        self._part_lines = part_lines
-        self._least = least
-        self._started = time.monotonic()
-        self._processes = RangeProcesses(settings, jobs, module, stop)
-        self._begun: BegunRun | None = None
-        self._keys: float | None = None
-        """The number of keys that planning has estimated so far."""
-        self._before = 0
-        self.rollups: RollUps
-
-    @property
-    def left(self) -> Limits:
-        """The calls and dollars that --max-calls and --max-cost still allow."""
-        return self._processes.left
-
-    @property
-    def unsent(self) -> str | None:
-        """Sentences on the objects that the queue did not take before the end; None if it took all."""
-        return "; ".join(self._processes.unsent) or None
-
-    async def run(self) -> Summary:
-        """Audit the target, write the summary to the run folder, and return it. After an error, written parts stay.
-
-        Raises the errors of begin() and combine(), the first error of a process, and RunStopped if the ranges cannot be
-        added up in time after a stop.
-        """
-        try:
-            if not self._resumed:  # a run that cannot be resumed begins nothing
-                await self._processes.start()
-            self._begun = await begin(
-                self._target,
-                self._settings,
-                self._places,
-                self._stop,
-                ranges=RANGES * self._jobs,
-                least=self._least,
-                run_id=self.run_id,
-                resume=self._resumed,
-                progress=self._note_keys,
-            )
-            return await self._audit(self._begun)
-        finally:
-            await self._processes.close()
-
-    async def _audit(self, begun: BegunRun) -> Summary:
-        run_id, target, store, settings = self.run_id, self._target, self._places.store, self._settings
-        async with AsyncExitStack() as stack:
-            if isinstance(store, LockingStore):
-                stack.callback(await asyncio.to_thread(store.hold, run_path(target.bucket, run_id), LOCK))
-            if self._began is not None:
-                self._began(run_id)
-            progress = await asyncio.to_thread(lambda: list(range_progress(store, begun.plan)))
-            self._before = sum(one.listed for one in progress if one.complete)
-            level = logging.getLogger().getEffectiveLevel()
-            start = Start(run_id, target, write_settings(settings), self._part_lines, level)
-            waiting = [one.id for one in progress if not one.complete]
-            await self._processes.work(start, waiting, begun.left)
-            return await self._combined()
-
-    async def _combined(self) -> Summary:
-        add = partial(
-            combine,
-            self._target,
-            self.run_id,
-            self._settings,
-            self._places,
-            seconds=time.monotonic() - self._started,
-            reason=self._processes.reason,
-        )
-        async with self._stop.saving():
-            done = await asyncio.to_thread(add)
-            self.rollups = done.rollups
-            return done.summary
-        raise silent(self._places.store.uri(), self._stop)
-
-    def snapshot(self) -> Snapshot:
-        """Return the present counts, for a progress line."""
-        begun, counts = self._begun, self._processes.counts
-        dividing = f"dividing about {counted(round(self._keys or 0), 'key')}"
-        return Snapshot(
-            what=visible(self._target.uri),
-            objects=self._before + counts.listed,
-            seconds=time.monotonic() - self._started,
-            detail=dividing if begun is None else counts.words,
-            expected=begun.plan.keys or None if begun and begun.plan.exact else None,
-            heard=self._keys is not None,
-        )
-
-    def _note_keys(self, keys: float) -> None:
-        self._keys = keys

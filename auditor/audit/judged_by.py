@@ -1,8 +1,8 @@
-"""The configuration by which a run judges, and its judge. bucket.json has it, so that the run can be judged again."""
+"""The configuration by which a run judges, and its judge. run.json has it, so that the run can be judged again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,42 +19,48 @@ from auditor.errors import OutputError, UsageError
 from auditor.model.bucket import BucketFacts
 from auditor.model.exception import ExceptionEntry
 from auditor.model.json_codec import plain
+from auditor.model.object import Ask
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.judge import Judge
 from auditor.rules.named import rule_id
 from auditor.rules.plan import Plan
-from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
+from auditor.runs.run_plan import RunPlan, one_range
 
 _SELECTING: Final = ("only", "ignore", "level")
 JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
 """The settings that decide on verdicts and findings, besides the tables of auditor.toml."""
 
 
-def begun_file(
+def new_plan(
     run_id: str,
     target: Target,
     rules: Sequence[Rule],
     settings: Settings,
-    read: ReadFacts,
+    facts: BucketFacts,
+    ask: Ask,
     *,
-    ledger: bool,
-    against: str | None = None,
-) -> BucketFile:
-    """Return bucket.json for a run that begins. rules: the selected ones. ledger: True if the run has a ledger.
-    against: ID of the run with which it compares.
+    selection: Mapping[str, Any],
+    against: str | None,
+) -> RunPlan:
+    """Return run.json for a run of one range that begins. rules: the selected ones. facts: those of the bucket. ask:
+    the calls for each object. selection: the questions of the run, by selection_of(). against: ID of the run with which
+    it compares.
     """
-    return BucketFile(
+    return RunPlan(
         run=run_id,
         target=target,
         now=began_at(run_id),
-        ledger=ledger,
+        ledger=selection["algorithms"] is not None,
         selected=tuple(rule.id for rule in rules),
         configuration=configuration_of(settings),
-        read=(read,),
+        selection=selection,
+        facts=facts,
+        ask=ask,
         against=against,
+        ranges=one_range(target),
     )
 
 
@@ -98,7 +104,7 @@ class JudgedBy(Struct, frozen=True):
 
 
 def judged_by(
-    file: BucketFile,
+    file: RunPlan,
     place: str,
     given: Layer,
     config: str | None = None,
@@ -108,11 +114,11 @@ def judged_by(
 ) -> JudgedBy:
     """Return the configuration by which to judge a run again: its own, with the changes that are given.
 
-    place: of bucket.json, for messages. given: settings that replace those of the run. config: path of an auditor.toml
+    place: of run.json, for messages. given: settings that replace those of the run. config: path of an auditor.toml
     that replaces the run's whole configuration. anew: True to select among all rules of this version; False to take the
     rules that judged the run, unless config, only, ignore or level is given. trust: entries trusted in addition.
 
-    Raises UsageError for a wrong setting, and if no rule is left. Raises OutputError if bucket.json is damaged.
+    Raises UsageError for a wrong setting, and if no rule is left. Raises OutputError if run.json is damaged.
     """
     known = {rule.id for rule in RULES}
     own = _own(file, place, known)
@@ -126,10 +132,10 @@ def judged_by(
     return JudgedBy(settings, rules_of(settings, ledger=file.ledger))
 
 
-def _own(file: BucketFile, place: str, known: Set[str]) -> tuple[Layer, dict[str, Any]]:
+def _own(file: RunPlan, place: str, known: Set[str]) -> tuple[Layer, dict[str, Any]]:
     """Return the run's own configuration, which passes the checks of auditor.toml. known: IDs of this version's rules.
 
-    Raises OutputError if bucket.json, at `place`, is damaged.
+    Raises OutputError if run.json, at `place`, is damaged.
     """
     document = dict(file.configuration)
     options = document.get("rules")

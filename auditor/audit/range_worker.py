@@ -9,34 +9,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import pickle
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor import errors
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop
-from auditor.audit.divided.range import range_audit
-from auditor.audit.limits import Limits
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import RangeAudit
+from auditor.audit.range_orders import LONGEST, Order, RangeOutcome, Report, Start, read_settings, whole_lines
 from auditor.config.resources import Resources, open_resources
-from auditor.config.settings import Settings
 from auditor.errors import AuditorError, LimitTooLow, RunComplete, RunError, RunTaken
 from auditor.model.json_codec import decode, encode_line
-from auditor.model.target import Target
-from auditor.progress import RunCounts
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 
-LONGEST: Final = 16 * 1024 * 1024
-"""Bytes of the longest line that is read: a sentence with a key, or the settings of a large auditor.toml."""
 GRACE: Final = Grace(flight=1.0, sending=1.3, saving=2.2, all=2.4)
 """Shorter than that of a command: the ranges are added up afterwards."""
 LONGEST_END: Final = 3.0
@@ -48,74 +39,11 @@ AGAIN_SECONDS: Final = 0.25
 ORPHANED: Final = "the process that began this one has ended"
 
 
-class Start(Struct, frozen=True):
-    """The first line to a process. settings: those of the run, as write_settings() writes them. part_lines: number of
-    lines at which a part ends. level: the lowest level of the log.
-    """
-
-    run_id: str
-    target: Target
-    settings: bytes
-    part_lines: int
-    level: int
-
-
-class Order(Struct, frozen=True, omit_defaults=True):
-    """A further line to a process. range: ID of the range to audit next. rate: the most calls per second from now on;
-    None: no limit. limits: the calls and dollars for this range. stop: why the process has to save its range and end.
-    """
-
-    range: str | None = None
-    rate: float | None = None
-    limits: Limits = Limits()
-    stop: str | None = None
-
-
-class RangeOutcome(Struct, frozen=True, omit_defaults=True):
-    """The end of the work on a range. complete: False if the range was left before its end, for the `reason`. left: the
-    calls and dollars that it did not use. unsent: a sentence on objects that the queue did not take.
-    """
-
-    complete: bool
-    reason: str | None = None
-    left: Limits = Limits()
-    unsent: str | None = None
-
-
-class Report(Struct, frozen=True, omit_defaults=True):
-    """A line from a process. counts: of the range in work, at present. end: of the work on that range. failure: the
-    error that ended the work: the name of its class, and one sentence. log: a line of the log: its level, the name of
-    the logger, and its text.
-    """
-
-    counts: RunCounts | None = None
-    end: RangeOutcome | None = None
-    failure: tuple[str, str] | None = None
-    log: tuple[int, str, str] | None = None
-
-
-def write_settings(settings: Settings) -> bytes:
-    """Return the settings as bytes. They are not JSON, because the options of rules may have any type."""
-    return pickle.dumps(settings)
-
-
 def _failed(error: Exception) -> Report:
     if isinstance(error, AuditorError):
         return Report(failure=(type(error).__name__, str(error)))
     text = f"this is a bug, please report it: {type(error).__name__}: {error}"
     return Report(failure=(RunError.__name__, text))
-
-
-def error_of(kind: str, text: str) -> AuditorError:
-    """Return the error of a report as an exception of its class."""
-    found = getattr(errors, kind, RunError)
-    return found(text) if issubclass(found, AuditorError) else RunError(text)
-
-
-async def whole_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield the lines of a stream. A process that is killed may leave its last one without an end: that is none."""
-    while (line := await stream.readline()).endswith(b"\n"):
-        yield line
 
 
 class RangeWorker:
@@ -125,14 +53,14 @@ class RangeWorker:
 
     def __init__(self, start: Start, orders: asyncio.StreamReader, out: int) -> None:
         self._start = start
-        self._settings: Settings = pickle.loads(start.settings)  # noqa: S301 - from the process that began this one
+        self._settings = read_settings(start.settings)
         self._orders = orders
         self._out = out
         self._writing = threading.Lock()
         self._stop = Stop(grace=GRACE)
         self._ranges: asyncio.Queue[Order] = asyncio.Queue()
         self._ceiling = RateLimit(self._settings.max_rate)
-        self._audit: Audit | None = None
+        self._audit: RangeAudit | None = None
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
@@ -157,11 +85,11 @@ class RangeWorker:
         process writes.
         """
         start, settings = self._start, order.limits.within(self._settings)
-        audit = self._audit = range_audit(
+        audit = self._audit = RangeAudit(
             start.run_id, order.range or "", start.target, settings, places, self._stop, part_lines=start.part_lines
         )
         try:
-            summary = await audit.run()
+            rest = await audit.run()
         except RunComplete:
             return Report(end=RangeOutcome(True, left=audit.left))
         except LimitTooLow as short:
@@ -172,8 +100,8 @@ class RangeWorker:
         except Exception as error:
             return _failed(error)
         else:
-            reason = summary.resume.reason if summary.resume else None
-            return Report(audit.counts, RangeOutcome(summary.complete, reason, audit.left, audit.unsent))
+            reason = rest.reason if rest else None
+            return Report(audit.counts, RangeOutcome(rest is None, reason, audit.left, audit.unsent))
         finally:
             self._audit = None
         await asyncio.sleep(AGAIN_SECONDS)

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.begin import open_asked
+from auditor.audit.ask_bucket import open_asked
 from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
 from auditor.audit.sources.last_run import shows_same_acls
 from auditor.audit.sources.walk import Listing, StepSource
@@ -35,10 +35,10 @@ from auditor.model.target import Target
 from auditor.rules.exceptions import Exceptions
 from auditor.rules.judge import Judge
 from auditor.rules.plan import make_plan
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.latest import latest_runs
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import is_renewal, read_renewals, write_renewals
+from auditor.runs.run_plan import NAME as PLAN
 from auditor.runs.stores.base import Store
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.object_facts import stand_in
@@ -149,7 +149,7 @@ class Renewer:
 
     def _verdict_before(self, ref: ObjectRef) -> Verdict | None:
         """Return the verdict of the last renewal or, if there is none, of the run; None for a new object."""
-        file = self._run.bucket
+        file = self._run.plan
         since = "" if file is None else file.now
         renewed = read_renewals(self._run.store, self._run.bucket_name, since, key=ref.key) or {}
         if (one := renewed.get((ref.key, ref.version_id))) is not None:
@@ -171,12 +171,12 @@ async def open_renewer(
     """Ask about the bucket of a complete run, and open an engine to read its objects, for the `with` block.
 
     settings: the connection; the rest comes from the run. rate: the ceiling of calls. Raises RunError, and OutputError
-    for a run without its bucket.json.
+    for a run without its run.json.
     """
-    file = await asyncio.to_thread(lambda: run.bucket)
+    file = await asyncio.to_thread(lambda: run.plan)
     if file is None:
-        raise OutputError(f"{run.uri} has no {BUCKET_FILE}: audit the bucket first")
-    by = judged_by(file, f"{run.uri}/{BUCKET_FILE}", Layer({}, str))
+        raise OutputError(f"{run.uri} has no {PLAN}: audit the bucket first")
+    by = judged_by(file, f"{run.uri}/{PLAN}", Layer({}, str))
     settings = replace(settings, max_calls=None, semantics=file.facts.semantics)
     bucket = run.bucket_name
     caller = caller_of(bucket, settings, rate, ConcurrencyLimit(CALLS_AT_ONCE))
@@ -187,7 +187,7 @@ async def open_renewer(
         judge = judge_of(by.settings, plan, facts, versions=file.target.versions, now=clock())
 
         reader = ObjectReader(engine, caller, plan.ask, (), stand_in(facts), asked.keys)
-        sure = all(shows_same_acls(one.facts, facts) for one in file.read)
+        sure = shows_same_acls(file.facts, facts)
         yield Renewer(run, by, judge, reader, Listing(engine, caller), file.target, clock, sure=sure)
 
 

@@ -1,4 +1,4 @@
-"""Resume an earlier run: load its checkpoint, and check that this run may continue it."""
+"""Resume an earlier run: check that this process may continue it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
+from auditor.audit.sources.spread_file import RunReport
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.errors import RunChanged, RunComplete, RunMissing
+from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
@@ -19,9 +20,10 @@ from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import damaged
 from auditor.runs.latest import name_latest
-from auditor.runs.paths import UNDIVIDED, checkpoint_name
+from auditor.runs.paths import checkpoint_name
 from auditor.runs.reading import RunReader
-from auditor.runs.stores.base import Store
+from auditor.runs.run_end import delete_checkpoints
+from auditor.runs.run_plan import NAME, RunPlan
 
 
 def judging(settings: Settings, places: Resources) -> tuple[tuple[Rule, ...], dict[str, Any]]:
@@ -37,7 +39,7 @@ def rules_of(settings: Settings, *, ledger: bool) -> tuple[Rule, ...]:
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
-    """Return the settings that must stay the same when the run is resumed, as the JSON values that a checkpoint has.
+    """Return the settings that must stay the same when the run is resumed, as the JSON values that run.json has.
 
     ledger: True if the run has a ledger.
     """
@@ -49,59 +51,84 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
     return found
 
 
-def checkpoint(
-    store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
-) -> tuple[Checkpoint | None, Target]:
-    """Return the checkpoint of the run to resume, and the target with the run's own key range.
+def begun_plan(run: RunReader, target: Target, settings: Settings, selection: Mapping[str, Any]) -> RunPlan:
+    """Return the plan of a run that has begun and has not ended. Blocks. target: the one that is asked for; without a
+    key to begin after, it stands for the run's own range of keys.
 
-    The checkpoint is None if the run has not written one. Raises RunMissing if there is no such run, RunComplete if it
-    is complete, RunChanged if it has another selection or target, and RunDamaged if its checkpoint is damaged.
+    Raises RunMissing if there is no such run, RunComplete if it is complete, RunChanged if it is of another target or
+    was begun with other settings, and RunDamaged if run.json is damaged or gone.
     """
-    run = RunReader(store, target.bucket, run_id)
-    check_exists(run)
     if run.complete:
-        name_latest(run)
-        raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
-    state = run.checkpoint
-    if state is None:
-        return None, target
-    if target.start_after is None:
-        target = replace(target, start_after=state.target.start_after)
-    if state.target != target:
-        raise RunChanged(f"run {run_id} has another target, prefix or key range: start a new run")
-    check_selection(state, selection)
-    try:
-        begun_rollups(state)
-    except ValueError as error:
-        raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
-    return state, target
+        finish_end(run)
+        raise RunComplete(f"run {run.run_id} is complete: there is nothing to resume")
+    plan = run.plan
+    if plan is None:
+        if not run.exists:
+            raise RunMissing(
+                f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it ended before it"
+                " wrote anything: check --out, or start a new run without --resume"
+            )
+        raise RunDamaged(f"{run.uri}/{NAME} is gone, and the whole run is judged by it: start a new run")
+    own = plan.target
+    if (own.prefix, own.versions, own.stop_at) != (target.prefix, target.versions, target.stop_at) or (
+        target.start_after not in (None, own.start_after)
+    ):
+        raise RunChanged(f"run {plan.run} has another target, prefix or key range: start a new run")
+    check_selection(plan, selection)
+    if settings.key_policies and plan.ask.head is None and not plan.reads_keys:
+        raise RunChanged(f"run {plan.run} was begun without --key-policies: leave that out, or start a new run")
+    return plan
 
 
-def check_exists(run: RunReader) -> None:
-    """Raise RunMissing unless the run has a file."""
-    if not run.exists:
-        raise RunMissing(
-            f"there is no run {run.run_id} of {run.bucket_name} at {run.store.uri()}, or it ended before it"
-            " wrote anything: check --out, or start a new run without --resume"
-        )
+def finish_end(run: RunReader) -> None:
+    """Do the rest of the end of a complete run, for a process that died after it wrote the summary. Blocks."""
+    name_latest(run)
+    if run.plan is not None:
+        delete_checkpoints(run.store, run.path)
+        RunReport(run.store, run.path, run.run_id).forget()
 
 
-def check_selection(state: Checkpoint, selection: Mapping[str, Any]) -> None:
+def check_selection(plan: RunPlan, selection: Mapping[str, Any]) -> None:
     """Raise RunChanged unless a run was begun with this selection: it says nothing about what others would select."""
-    if (filled := state.selection.get("filled")) != selection.get("filled"):
+    if (filled := plan.selection.get("filled")) != selection.get("filled"):
         way = (
             "fills no run: leave --fill out"
             if filled is None
             else f"fills run {filled}: resume it with --fill and that run"
         )
-        raise RunChanged(f"run {state.run} {way}")
-    if state.selection != selection:
+        raise RunChanged(f"run {plan.run} {way}")
+    if plan.selection != selection:
         raise RunChanged(
-            f"run {state.run} began with other rules, options, exceptions, trusted IDs or algorithms, or with or"
+            f"run {plan.run} began with other rules, options, exceptions, trusted IDs or algorithms, or with or"
             " without a ledger: resume it with the same settings, or start a new run"
         )
 
 
+def check_facts(plan: RunPlan, facts: BucketFacts) -> None:
+    """Raise RunChanged if the bucket has other settings than when the run began. All objects are judged by run.json:
+    one that a new setting exposes would count as masked. facts: as they are now.
+
+    A fact that was not read then may be anything now, because nothing was called clean by it. The policies of KMS keys
+    are read as the objects are.
+    """
+    names = (name for name in BucketFacts.__struct_fields__ if name != "key_policies")
+    pairs = {name: (getattr(plan.facts, name), getattr(facts, name)) for name in names}
+    changed = [name for name, (then, now) in pairs.items() if then != now and not isinstance(then, Unread)]
+    if changed:
+        raise RunChanged(
+            f"the settings of bucket {facts.bucket} differ from those with which run {plan.run} began"
+            f" ({', '.join(changed)}), and all of its objects are judged by these: start a new run"
+        )
+
+
+def check_rollups(run: RunReader, range_id: str, state: Checkpoint | None) -> None:
+    """Raise RunDamaged if the roll-ups in the checkpoint of a range are damaged."""
+    try:
+        begun_rollups(state)
+    except ValueError as error:
+        raise damaged(f"{run.uri}/{checkpoint_name(range_id)}", error) from error
+
+
 def begun_rollups(state: Checkpoint | None) -> RollUpBuilder:
-    """Return the roll-ups with which a run continues. Raises JsonError if those in the checkpoint are damaged."""
+    """Return the roll-ups with which a range continues. Raises JsonError if those in the checkpoint are damaged."""
     return RollUpBuilder() if state is None or not state.begun else RollUpBuilder.restored(state.rollups)

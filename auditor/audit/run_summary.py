@@ -1,15 +1,18 @@
-"""Make the summary of a run: of one that ends, of the sum of its ranges, of one that is judged again or was killed."""
+"""Make the summary and the page of a run: of one that ends, is judged again, or was killed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.config.settings import Settings
 from auditor.model.access import Verdict
 from auditor.model.exception import ExceptionUse
 from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.rollup import RollUps
 from auditor.model.summary import (
     AcceptedHoles,
     CallCounts,
@@ -23,6 +26,7 @@ from auditor.model.summary import (
 from auditor.model.target import Target
 from auditor.reports.summary import audiences_of, hashing_of, kept_of, kept_words, largest_first
 from auditor.rules.exceptions import Exceptions
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.tally import Tally
 from auditor.verdict.trust import Trust
 
@@ -103,3 +107,14 @@ def _exceptions(end: RunEnd, undecided: Sequence[RuleUndecided]) -> tuple[int, t
         lambda name: tally.exceptions.get(name, 0) + used.count(name),
         lambda name: tally.shadowed.get(name, 0) + rules.shadowed.count(name),
     )
+
+
+def page_of(summary: Summary, bucket: RunPlan, rollups: RollUps, index: str | None = None) -> str:
+    """Return the page of a run as HTML. bucket: its run.json. index: relative address of the index page; None if
+    there is none. The page's commands have the whole path of the run's folder.
+    """
+    from auditor.reports.page import build, render  # imports Jinja
+
+    place = summary.out if "://" in summary.out else str(Path(summary.out).absolute())
+    whole = replace(summary, out=place)
+    return render.render("audit.html", build.page_data(whole, bucket, rollups, index))

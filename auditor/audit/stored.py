@@ -59,23 +59,25 @@ class StoredPart:
 def stored_counts(run: RunReader) -> Tally:
     """Return the counts of a run that no line has: of digests, and of delete markers.
 
-    They are in the checkpoint; in the summary, too, for a run folder that has lost its checkpoint. Raises RunDamaged.
+    They are in the summary; of a run that has not ended, in its checkpoints. Raises RunDamaged.
     """
-    tally, state, last = Tally(), run.checkpoint, run.summary
-    if state is not None:
-        saved = state.tally.copy()
-        tally.coverage["delete_markers"] = saved.coverage["delete_markers"]
-        tally.hashing, tally.routed = saved.hashing, saved.routed
-        tally.failed, tally.failed_accepted = saved.failed, saved.failed_accepted
-        tally.left_objects, tally.left_bytes = saved.left_objects, saved.left_bytes
-    elif last is not None:
-        tally.coverage["delete_markers"] = last.coverage.delete_markers
-        if (hashing := last.hashing) is not None:
-            tally.hashing = hashing.counts
-            tally.failed, tally.failed_accepted = dict(hashing.failed), dict(last.accepted.hashing)
-            tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
-            tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
-            tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}
+    tally, last = Tally(), run.summary
+    if last is None or not last.complete:
+        so_far = Tally()
+        for _, state in run.checkpoints():
+            so_far.include(state.tally)
+        tally.coverage["delete_markers"] = so_far.coverage["delete_markers"]
+        tally.hashing, tally.routed = so_far.hashing, so_far.routed
+        tally.failed, tally.failed_accepted = so_far.failed, so_far.failed_accepted
+        tally.left_objects, tally.left_bytes = so_far.left_objects, so_far.left_bytes
+        return tally
+    tally.coverage["delete_markers"] = last.coverage.delete_markers
+    if (hashing := last.hashing) is not None:
+        tally.hashing = hashing.counts
+        tally.failed, tally.failed_accepted = dict(hashing.failed), dict(last.accepted.hashing)
+        tally.routed = {"objects": hashing.routed.objects, "bytes": hashing.routed.bytes}
+        tally.left_objects = {name: left.objects for name, left in hashing.left_for_cost.items()}
+        tally.left_bytes = {name: left.bytes for name, left in hashing.left_for_cost.items()}
     return tally
 
 

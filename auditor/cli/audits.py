@@ -10,11 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
+from auditor.audit.audit_run import Audit
 from auditor.audit.resume import check_selection, judging, rules_of
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
@@ -46,9 +47,6 @@ from auditor.reports.summary import exit_code
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.text import visible
-
-if TYPE_CHECKING:
-    from auditor.estate.start import AnyAudit
 
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
 
@@ -143,7 +141,7 @@ class Audits:
         options, settings, start = self._options, self.settings_of(target), self._start
         run_id, resume = await self.run_of(target, resources)
         began = partial(self.begun, target)
-        audit = await start.audit_of(target, settings, resources, stop, run_id=run_id, resume=resume, began=began)
+        audit = start.audit_of(target, settings, resources, stop, run_id=run_id, resume=resume, began=began)
         again = False
         try:
             async with show(audit.snapshot):
@@ -168,7 +166,7 @@ class Audits:
             await self._tell(audit, summary)
         return code
 
-    async def _tell(self, audit: AnyAudit, summary: Summary) -> None:
+    async def _tell(self, audit: Audit, summary: Summary) -> None:
         """Send the alert and the event about a run."""
         fail_on, notes = self._settings.fail_on, [audit.unsent] if audit.unsent else []
         alert = self.alert_now(alert_of(summary, audit.rollups, fail_on, notes))
@@ -227,8 +225,7 @@ def _read_back(
     done = run.summary.target
     if (done.prefix, done.versions) != (target.prefix, target.versions):
         raise UsageError(f"run {run_id} has another target or prefix, and is complete: start a new run")
-    if (state := run.checkpoint) is not None:
-        check_selection(state, selection)
+    check_selection(run.begun_with, selection)
     return run.summary, run.rollups()
 
 

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.fill import complete_summary, fill_audit, has_holes
+from auditor.audit.fill import complete_summary, has_holes
+from auditor.audit.fill_run import fill_audit
 from auditor.cli import signals
 from auditor.cli.audits import announce, remark_on
 from auditor.cli.command_frame import CommandFrame, command

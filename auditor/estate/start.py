@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
+from auditor.audit.audit_run import Audit
 from auditor.audit.limits import Limits
-from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped, UsageError
 from auditor.model.summary import Summary
 from auditor.model.target import Target
-from auditor.runs.plan_file import load_plan
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
-
-if TYPE_CHECKING:
-    from auditor.audit.jobs import JobsAudit
-
-    AnyAudit = Audit | JobsAudit
 
 MOST_JOBS: Final = 64
 """Largest number of processes."""
@@ -67,7 +60,7 @@ class AuditStart:
         async with open_stores(self._settings, [target]) as own:
             yield replace(shared, store=own.store, manifests=own.manifests, ceiling=self._ceiling)
 
-    async def audit_of(
+    def audit_of(
         self,
         target: Target,
         settings: Settings,
@@ -77,22 +70,12 @@ class AuditStart:
         run_id: str | None,
         resume: bool,
         began: Callable[[str], None] | None = None,
-    ) -> AnyAudit:
-        """Return the audit of a target, within the limits that are left. A run that is divided into ranges is resumed
-        as one, with any number of processes. The parameters are those of Audit.
-        """
+    ) -> Audit:
+        """Return the audit of a target, within the limits that are left. The parameters are those of Audit."""
         settings = self._left.within(settings)
-        how: dict[str, Any] = {"began": began, "run_id": run_id, "resume": resume}
-        plan = None
-        if resume and run_id:
-            plan = await asyncio.to_thread(load_plan, resources.store, target.bucket, run_id)
-        if (self._jobs or 1) == 1 and plan is None:
-            return Audit(target, settings, resources, stop, **how)
-        from auditor.audit.jobs import JobsAudit  # few audits are divided
+        return Audit(target, settings, resources, stop, jobs=self._jobs, began=began, run_id=run_id, resume=resume)
 
-        return JobsAudit(target, settings, resources, stop, jobs=self._jobs or 1, **how)
-
-    async def run(self, audit: AnyAudit) -> Summary:
+    async def run(self, audit: Audit) -> Summary:
         """Run an audit of audit_of(), and return its summary. Its limits are then those of the next target."""
         try:
             return await audit.run()

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.config.resources import Resources, with_ledger
 from auditor.errors import (
     AuditorError,
@@ -236,7 +236,6 @@ class AuditTurn:
             began=self._note_begun,
             run_id=self._run,
             resume=resume,
-            hop=self._invocation.hop,
             hands_on=self._context.successor is not None,
         )
 

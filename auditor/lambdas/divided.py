@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from auditor.audit.divided.range import range_audit
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import RangeAudit
 from auditor.config.resources import open_stores
 from auditor.errors import RunStopped, UsageError
 from auditor.lambdas.claims import Claims
@@ -34,7 +33,7 @@ from auditor.s3.engines.base import EngineChoice, OpenEngine
 
 class DividedFunction:
     """The audit function for the events of a state machine. engines, kept: as in AuditFunction. audit_range: makes the
-    audit of a range; its arguments are those of range_audit(). batch_rows: number of objects in a batch manifest; None
+    audit of a range; its arguments are those of RangeAudit. batch_rows: number of objects in a batch manifest; None
     for the usual one.
     """
 
@@ -44,7 +43,7 @@ class DividedFunction:
         *,
         engines: OpenEngine[EngineChoice] = open_engine,
         kept: KeptTransports | None = None,
-        audit_range: Callable[..., Audit] = range_audit,
+        audit_range: Callable[..., RangeAudit] = RangeAudit,
         batch_rows: int | None = None,
     ) -> None:
         self._environ = environ

@@ -9,21 +9,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from auditor.audit.divided.state import range_progress
+from auditor.audit.audit_run import RangeAudit
 from auditor.audit.limits import rate_share
-from auditor.audit.run import Audit
+from auditor.audit.range_progress import range_progress
 from auditor.config.resources import with_ledger
 from auditor.errors import RunComplete, RunError, RunMissing, RunStopped
 from auditor.lambdas.handover import MOST_FRUITLESS
 from auditor.lambdas.range_leases import RangeLeases
 from auditor.lambdas.step_context import StepContext
-from auditor.runs.plan_file import PlanFile, load_plan
+from auditor.runs.run_plan import RunPlan, load_plan
 from auditor.runs.stores.base import Store
 
 log = logging.getLogger(__name__)
 
 
-def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
+def active_ranges(store: Store, plan: RunPlan, at_once: int) -> int:
     """Return how many ranges may be audited at once from now on: those that are not complete, at most at_once. Blocks.
 
     This number only falls. So if each range that is begun or continues gets the ceiling divided by it, the shares never
@@ -37,9 +37,9 @@ def active_ranges(store: Store, plan: PlanFile, at_once: int) -> int:
     return active
 
 
-async def audit_one_range(context: StepContext, audit_range: Callable[..., Audit]) -> dict[str, Any]:
+async def audit_one_range(context: StepContext, audit_range: Callable[..., RangeAudit]) -> dict[str, Any]:
     """Audit the range that a step names, under its lease, until it is complete or the deadline is near. Return the
-    step's answer. audit_range: makes the audit; its arguments are those of range_audit().
+    step's answer. audit_range: makes the audit; its arguments are those of RangeAudit.
     """
     step = context.step
     await context.keep_claim(context.run, at_work=True)
@@ -58,13 +58,13 @@ async def audit_one_range(context: StepContext, audit_range: Callable[..., Audit
 
 
 async def _audited(
-    context: StepContext, audit_range: Callable[..., Audit], plan: PlanFile, range_id: str
+    context: StepContext, audit_range: Callable[..., RangeAudit], plan: RunPlan, range_id: str
 ) -> dict[str, Any]:
     """Audit the range with its share of the ceiling, and return the step's answer."""
     step, settings = context.step, context.invocation.settings
     active = await asyncio.to_thread(active_ranges, context.stores.store, plan, step.at_once)
     settings = replace(settings, max_rate=rate_share(settings.max_rate, active))
-    audit: Audit | None = None
+    audit: RangeAudit | None = None
     complete = False
     try:
         async with with_ledger(context.stores, settings) as resources:
@@ -75,14 +75,13 @@ async def _audited(
                 settings,
                 resources,
                 context.stop,
-                hop=context.invocation.hop,
             )
-            complete = (await audit.run()).complete
+            complete = await audit.run() is None
     except RunComplete:  # the answer of an earlier invocation was lost
         complete = True
     except RunStopped as error:
         log.warning("%s: the range continues from its last checkpoint", error)
-    fruitless = 0 if complete or (audit is not None and audit.saved is not None) else step.fruitless + 1
+    fruitless = 0 if complete or (audit is not None and audit.progressed) else step.fruitless + 1
     if fruitless > MOST_FRUITLESS:
         raise RunError(f"the audit of range {range_id} made no progress in {fruitless} invocations")
     log.info("range %s %s", range_id, "is complete" if complete else "continues in the next invocation")

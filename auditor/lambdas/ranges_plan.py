@@ -7,8 +7,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.audit.divided.begin import begin
-from auditor.audit.divided.state import range_progress
+from auditor.audit.audit_run import Audit
+from auditor.audit.begin_run import Division
+from auditor.audit.range_progress import range_progress
 from auditor.audit.sources.spread_file import files_spread
 from auditor.config.resources import with_ledger
 from auditor.config.values import MIXED
@@ -17,7 +18,7 @@ from auditor.lambdas.claims import BucketBusy
 from auditor.lambdas.scale import Scale
 from auditor.lambdas.step_context import StepContext
 from auditor.runs.paths import later_run_id, next_run_id
-from auditor.runs.plan_file import PlanFile
+from auditor.runs.run_plan import RunPlan
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class RangesPlan:
             return 0
         return files_spread(self._context.stores.store, self._context.target.bucket, self._run)
 
-    async def _begun(self, resume: bool, ranges: int) -> PlanFile:
+    async def _begun(self, resume: bool, ranges: int) -> RunPlan:
         """Begin the run, or continue it, and return its plan. A new run begins if this one cannot continue."""
         context = self._context
         try:
@@ -93,17 +94,16 @@ class RangesPlan:
             await asyncio.to_thread(context.claims.take, self._run, follows=True, anew=True, seconds=left)
             return await self._begin(ranges, resume=False)
 
-    async def _begin(self, ranges: int, *, resume: bool) -> PlanFile:
+    async def _begin(self, ranges: int, *, resume: bool) -> RunPlan:
         context, settings = self._context, self._context.invocation.settings
         async with with_ledger(context.stores, settings) as resources:
-            begun = await begin(
+            audit = Audit(
                 context.target,
                 settings,
                 resources,
                 context.stop,
-                ranges=ranges,
-                least=1,  # as many ranges as the deployment asks for
                 run_id=self._run,
                 resume=resume,
+                division=Division(ranges, least=1),  # as many ranges as the deployment asks for
             )
-        return begun.plan
+            return await audit.begin()

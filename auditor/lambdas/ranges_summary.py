@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.audit.divided.combine import combine
+from auditor.audit.conclude_run import conclude_run
 from auditor.config.resources import Resources, with_ledger
 from auditor.errors import AuditorError, RunComplete, RunDamaged, RunStopped, RunTaken
 from auditor.lambdas.claims import BucketBusy
@@ -64,12 +64,12 @@ async def summarize_ranges(context: StepContext, *, batch_rows: int | None = Non
 
 
 def _combined(context: StepContext, resources: Resources, batch_rows: int | None) -> tuple[Summary, RollUps]:
-    found = combine(
+    found = conclude_run(
         context.target,
         context.run,
         context.invocation.settings,
         resources,
-        seconds=(datetime.now(UTC) - parse_run_id(context.run)).total_seconds(),
+        seconds=lambda: (datetime.now(UTC) - parse_run_id(context.run)).total_seconds(),
         time_left=lambda: context.function.remaining() - MARGIN_SECONDS,
         batch_rows=batch_rows,
     )

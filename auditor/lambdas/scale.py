@@ -10,15 +10,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.audit.ranges.plan import MOST, plan_by_listing
+from auditor.audit.plan_ranges import MOST, plan_by_listing
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
-from auditor.errors import OutputError, RunChanged, UsageError
+from auditor.errors import OutputError, UsageError
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.state_machine import StateMachine
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
-from auditor.runs.plan_file import load_plan
+from auditor.runs.run_plan import load_plan
 from auditor.runs.stores.base import Store
 from auditor.s3.concurrency import AUTO_CEILING
 from auditor.text import visible
@@ -144,21 +144,17 @@ async def machine_for(
 ) -> StateMachine | None:
     """Return the state machine that audits the target; None if the function does it alone.
 
-    run: ID of the run. begun: True if the run has begun: it continues as it was begun. Raises RunChanged if the run is
-    divided, and the deployment has no state machine.
+    run: ID of the run. begun: True if the run has begun: it continues as it was begun. Without a state machine the
+    function works on all ranges itself.
     """
     if not target.whole:
         return None
     machine, settings = StateMachine(scale.machine, invocation.origin), invocation.settings
     if begun:
         goes_on = invocation.hop > 0 and run == invocation.run
-        if goes_on or await asyncio.to_thread(load_plan, store, target.bucket, run) is None:
+        plan = await asyncio.to_thread(load_plan, store, target.bucket, run)
+        if goes_on or plan is None or not plan.divided or not scale.machine:
             return None
-        if not scale.machine:
-            raise RunChanged(
-                f"run {run} is divided into ranges, and this function has no state machine: deploy with scale=map, or"
-                " start a new run"
-            )
         return machine
     if not scale.machine or undivided(settings) is not None:
         return None

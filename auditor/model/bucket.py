@@ -17,6 +17,11 @@ NOT_GIVEN: Final = Skipped("it is not given")
 """The default of each bucket fact, for a Python program that makes BucketFacts without this fact. The fact then counts
 as not asked for."""
 
+MOST_KEYS: Final = 1000
+"""The largest number of KMS keys whose policies a run reads."""
+UNREAD_KEY: Final = Unread("GetKeyPolicy", "TooMany")
+"""Stands for the policy of a further key."""
+
 NOT_OURS: Final = Skipped("another account owns the bucket, and no call returns its number")
 """Stands for the number of the bucket's account, if the caller belongs to another account and so cannot find out."""
 

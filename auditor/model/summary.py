@@ -246,8 +246,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     resume: Resume | None
     """The point from which the run can be resumed; None if the run is complete."""
     sealed: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of the run's seal, parts.json, and of its last checkpoint, state.json, by the name of the file; empty
-    until the summary is written, last of all files."""
+    """SHA-256 of the run's seal, by the name of its file, seal.json; empty until the summary is written, last of all
+    files."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as the JSON value of summary.json."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -13,16 +13,13 @@ from auditor.errors import OutputError
 from auditor.model.json_codec import JsonError, OldFormatError, parse_object
 from auditor.model.summary import Summary
 from auditor.offline.seal_chain import SealChain
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import damaged
 from auditor.runs.line_counts import LineCounts
-from auditor.runs.ownership import EMPTY_PART
-from auditor.runs.packed_lines import packed_lines
-from auditor.runs.parts import Part, found_parts
-from auditor.runs.paths import UNDIVIDED, checkpoint_name
+from auditor.runs.parts import Part, found_parts, packed_lines
 from auditor.runs.reading import RunReader, parse_seal
-from auditor.runs.seal import FILES, OF_RANGES, Seal, SealedPart, sha256_of
+from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.seal import FILES, Seal, SealedPart, sha256_of
 from auditor.runs.seal import NAME as SEAL
 from auditor.text import counted, visible
 
@@ -78,7 +75,7 @@ class RunChecker:
         parts: tuple[SealedPart, ...] = ()
         links = SealChain(self._run)
         if data is None:
-            self._parsed(BUCKET_FILE, lambda: self._run.bucket)
+            self._parsed(PLAN, lambda: self._run.plan)
             self._not_ended(links)
         elif summary is not None and (seal := self._sealed(summary)) is not None:
             parts = seal.parts
@@ -137,16 +134,14 @@ class RunChecker:
 
     def _files(self, seal: Seal, summary: Summary) -> None:
         """Check the files besides the parts."""
-        for name, digest in {SEAL: None, checkpoint_name(UNDIVIDED): None, **summary.sealed}.items():
-            self._file(name, digest, _SUMMARY)
-        for name in self._names(seal):
+        if any(name != SEAL for name in summary.sealed):
+            self._faults.append(f"{_SUMMARY} names a file that no run has")
+        self._file(SEAL, summary.sealed.get(SEAL), _SUMMARY)
+        for name in FILES:
             self._file(name, seal.files.get(name), SEAL)
 
     def _file(self, name: str, digest: str | None, source: str) -> None:
         """Compare a file with its digest in the file `source`, which has none of a file that the run did not write."""
-        if name not in (SEAL, checkpoint_name(UNDIVIDED), *FILES) and not OF_RANGES.fullmatch(name):
-            self._faults.append(f"{source} names a file that no run has")
-            return
         data = self._store.get(f"{self._run.path}/{name}")
         if digest is None:
             if data is not None:
@@ -158,18 +153,11 @@ class RunChecker:
         elif name.endswith(".json"):
             self._parsed(name, lambda: parse_object(data))
 
-    def _names(self, seal: Seal) -> list[str]:
-        """Return the names of the files besides the parts that the run may have, those of its ranges included."""
-        start = len(self._run.path) + 1
-        there = (path[start:] for path in self._store.list(f"{self._run.path}/"))
-        return list(dict.fromkeys([*FILES, *seal.files, *filter(OF_RANGES.fullmatch, there)]))
-
     def _parts(self, seal: Seal, complete: bool) -> None:
         """Check the parts. complete: False for a run that may have gone on since the seal was written."""
-        digests = {part.sha256: part.path for part in seal.parts}
+        digests = {part.sha256: part.path for part in seal.parts if part.lines}
         there = {part.path: part for part in found_parts(self._store, self._run.path)}
-        states = self._checkpoints({part.range_id for part in there.values()})
-        voids = {(one, number) for one, state in states.items() for number in state.skipped_parts}
+        states = {} if complete else self._checkpoints()
         for sealed in seal.parts:
             named = Part.parse(sealed.path)
             if named is None:
@@ -181,26 +169,16 @@ class RunChecker:
             if part is None:
                 self._faults.append(f"{sealed.path} is gone")
                 continue
-            if (part.range_id, part.number) in voids:
-                self._faults.append(f"{part.path} is left out by state.json, although it is sealed")
             self._part(part, sealed, digests)
             self._passed(self._counts.lines["objects"])
-        for path, part in there.items():
-            if (part.range_id, part.number) in voids:
-                if self._store.get(f"{self._run.path}/{path}") != EMPTY_PART:
-                    self._faults.append(f"{path} has lines, although the run left the part empty")
-            elif complete:
-                self._faults.append(f"{path} is not named in {SEAL}: it was added")
+        if complete:
+            self._faults += [f"{path} is not named in {SEAL}: it was added" for path in there]
 
-    def _checkpoints(self, ranges: Iterable[str]) -> dict[str, Checkpoint]:
-        """Return the checkpoints of these ranges that can be read: the digest of another differs, which is told."""
-        found: dict[str, Checkpoint] = {}
-        for one in ranges:
-            with suppress(OutputError):
-                state = load_checkpoint(self._store, self._run.bucket_name, self._run.run_id, one)
-                if state is not None:
-                    found[one] = state
-        return found
+    def _checkpoints(self) -> dict[str, Checkpoint]:
+        """Return the checkpoints of the run, unless one is damaged: the process that continues says so."""
+        with suppress(OutputError):
+            return dict(self._run.checkpoints())
+        return {}
 
     def _part(self, part: Part, sealed: SealedPart, digests: dict[str, str]) -> None:
         data = self._store.get(f"{self._run.path}/{part.path}")

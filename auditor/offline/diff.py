@@ -15,7 +15,7 @@ from auditor.model.summary import ChangeKind, Changes, Summary
 from auditor.reports.changes import cause_words, causes_between, changes_of
 from auditor.reports.compare import judged_rules, worsening
 from auditor.reports.text_table import TableLayout
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.tally import Tally
 from auditor.text import enumerated, visible
 
@@ -32,7 +32,7 @@ class ComparedRun(Protocol):
     @property
     def summary(self) -> Summary | None: ...
     @property
-    def bucket_file(self) -> BucketFile | None: ...
+    def plan(self) -> RunPlan | None: ...
     @property
     def last_key(self) -> str | None: ...
     def bucket_findings(self) -> Iterable[FindingLine]: ...
@@ -52,7 +52,7 @@ class Diff:
 
     def __init__(self, old: ComparedRun, new: ComparedRun) -> None:
         self._old, self._new = old, new
-        first, second = old.bucket_file, new.bucket_file
+        first, second = old.plan, new.plan
         if first and second and first.target != second.target:
             raise UsageError(
                 f"the runs have different targets or key ranges, {visible(first.target.uri)} and"
@@ -104,7 +104,7 @@ def _rules(run: ComparedRun) -> Collection[str] | None:
     """Return the IDs of the rules that the run judged; None if it does not say. A run that was killed before its first
     part has judged none.
     """
-    file, summary = run.bucket_file, run.summary
+    file, summary = run.plan, run.summary
     if summary is None and run.last_key is None:
         return ()
     return None if file is None else judged_rules(file, summary.rules_undecided if summary else ())

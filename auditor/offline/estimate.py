@@ -12,7 +12,7 @@ from typing import Final
 
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
-from auditor.audit.begin import open_asked
+from auditor.audit.ask_bucket import open_asked
 from auditor.audit.judged_by import judge_of
 from auditor.audit.limits import permits_of
 from auditor.audit.resume import rules_of

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from auditor.audit.begin import AskedBucket, open_asked
+from auditor.audit.ask_bucket import AskedBucket, open_asked
 from auditor.config.resources import caller_of
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, ListingError, OutputError, UsageError

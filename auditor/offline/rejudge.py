@@ -12,16 +12,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.audit.compare_with_last import OwnHistory
-from auditor.audit.excepting import RunExceptions
 from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
-from auditor.audit.line_writer import LineWriter
-from auditor.audit.report import page_of
-from auditor.audit.run_summary import RunEnd, summarize
+from auditor.audit.record import LineWriter, RunExceptions
+from auditor.audit.resume import selection_of
+from auditor.audit.run_summary import RunEnd, page_of, summarize
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart, stored_counts
 from auditor.errors import OutputError, RunStopped
 from auditor.model.bucket import BucketFacts
 from auditor.model.dates import iso_date
 from auditor.model.line_records import routed_line
+from auditor.model.object import Skipped
+from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
@@ -34,12 +35,15 @@ from auditor.reports.summary import not_looked_at
 from auditor.reports.trend import nights_of
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.bucket_file import BucketFile, ReadFacts
-from auditor.runs.folder import RunFolder
+from auditor.runs.key_file import NAME as KEYS
+from auditor.runs.key_file import KeyFile
 from auditor.runs.parts import Part
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, new_run_id
+from auditor.runs.paths import FIRST, checkpoint_name, new_run_id, run_path
 from auditor.runs.reading import RunReader, link_to
+from auditor.runs.run_end import PAGE, RunClosing
+from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.run_plan import RunPlan, one_range
+from auditor.runs.segment import Segment
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible
@@ -84,46 +88,54 @@ class JudgeAgain:
         Raises RunStopped if the work was stopped; the new folder then has no summary. Raises OutputError for a damaged
         run folder.
         """
-        read = tuple(replace(one, facts=self._facts(one)) for one in self._file.read)
         parts = self._run.by_part()
         self._tally = stored_counts(self._run)
         rollups = RollUpBuilder()
         exceptions = RunExceptions(self._by.settings, self._target.bucket, self._file.now, self._tally)
-        plans = self._values.plans(read)
+        facts = self._facts()
+        plan = self._values.plan(facts)
         link = link_to(self._run.store, self._run.bucket_name, self._run.run_id)
+        selection = selection_of(self._by.rules, self._by.settings, ledger=self._file.ledger)
         judged = replace(
             self._file,
             run=self.run_id,
             selected=tuple(rule.id for rule in self._by.rules),
             configuration={**configuration_of(self._by.settings), "keep_metadata": self._keeps_values},
-            read=read,
+            selection={**selection, "judged_from": self._run.run_id},
+            facts=facts,
             auditor=VERSION,
             judged_from=link,
+            source=None,
+            exact=False,
+            calls=0,
+            ranges=one_range(self._target),
         )
         self._same = not causes_between(self._file, judged)
-        file = judged.to_json()
-        folder = RunFolder(
+        policies = facts.key_policies
+        written = judged if isinstance(policies, Skipped) else replace(judged, facts=replace(facts, key_policies={}))
+        data = written.to_json()
+        self._out.put(f"{run_path(self._target.bucket, self.run_id)}/{PLAN}", data)
+        segment = Segment(
             self._out,
             self._target.bucket,
             self.run_id,
-            target=self._target,
-            selection={"judged_from": self._run.run_id},
-            rules_undecided=plans[-1].undecided,
             tally=self._tally,
             part_seconds=math.inf,
             part_lines=2**63,
             fresh=True,
-            describe=lambda first_part: file,
             rollups=rollups,
         )
-        lines = LineWriter(folder, self._tally, exceptions, rollups, keeps_values=self._keeps_values)
-        with folder:
-            folder.prepare()
-            self._judge_parts(lines, parts, read, plans)
-            summary = self._summary(lines, plans[-1])
+        lines = LineWriter(segment, self._tally, exceptions, rollups, keeps_values=self._keeps_values)
+        with segment:
+            segment.prepare()
+            self._judge_parts(lines, parts, facts, plan)
+            summary = self._summary(lines, plan)
             groups = finished_rollups(rollups, summary, nights_of(self._run) if self._same else ())
-            page = page_of(summary, judged, groups)
-            return folder.finish(summary, page, groups.to_json())
+            files = {PAGE: page_of(summary, judged, groups).encode(), ROLLUPS: groups.to_json()}
+            if not isinstance(policies, Skipped):
+                files[KEYS] = KeyFile(run=self.run_id, policies=policies).to_json()
+            closing = RunClosing(self._out, written, data, None, [checkpoint_name(FIRST)])
+            return closing.finish(summary, files, segment.sealed_parts, save=segment.save)
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
@@ -136,25 +148,20 @@ class JudgeAgain:
             expected=last.coverage.listed if last else None,
         )
 
-    def _facts(self, one: ReadFacts) -> BucketFacts:
-        semantics = self._by.settings.semantics
-        return one.facts if semantics is None else replace(one.facts, semantics=semantics)
+    def _facts(self) -> BucketFacts:
+        facts, semantics = self._file.facts, self._by.settings.semantics
+        return facts if semantics is None else replace(facts, semantics=semantics)
 
     def _judge_parts(
-        self,
-        lines: LineWriter,
-        parts: list[tuple[int, dict[str, Part]]],
-        read: tuple[ReadFacts, ...],
-        plans: list[Plan],
+        self, lines: LineWriter, parts: list[tuple[int, dict[str, Part]]], facts: BucketFacts, plan: Plan
     ) -> None:
         trusted, versions = self._by.settings.trusted, self._target.versions
-        lines.rollups.count_kinds(JudgedFor(read[-1].facts, trusted, versions, self._now))
-        judges = {one.first_part: self._judge(one, plan) for one, plan in zip(read, plans, strict=True)}
+        lines.rollups.count_kinds(JudgedFor(facts, trusted, versions, self._now))
+        judge = judge_of(self._by.settings, plan, facts, versions=versions, now=self._now)
         if not parts:
-            self._write_bucket(lines, judges[read[0].first_part], [])
+            self._write_bucket(lines, judge, [])
         for index, (number, files) in enumerate(parts):
-            lines.folder.begin_part(number)
-            judge = judges[max(first for first in judges if first <= number)]
+            lines.segment.begin_part(number)
             part = StoredPart(self._run, number, files)
             if not index:
                 self._write_bucket(lines, judge, part.bucket_findings())
@@ -162,9 +169,6 @@ class JudgeAgain:
                 if not count % _AT_ONCE and self._stopped():
                     raise RunStopped("the judging was stopped, and its run folder is incomplete: start it again")
                 self._write(lines, judge, stored)
-
-    def _judge(self, one: ReadFacts, plan: Plan) -> Judge:
-        return judge_of(self._by.settings, plan, one.facts, versions=self._target.versions, now=self._now)
 
     def _write_bucket(self, lines: LineWriter, judge: Judge, stored: list[FindingLine]) -> None:
         findings = [*judge.bucket(), *self._stored.of_bucket(stored)]
@@ -184,7 +188,7 @@ class JudgeAgain:
         tally.add(judgement)
         recorded = self._history.object(judgement, lines.exceptions.object(judgement), line, stored.findings)
         if lines.object(recorded, line.hashed, routed_line(stored.routed) if stored.routed else None):
-            lines.folder.flush()
+            lines.segment.flush()
 
     def _summary(self, lines: LineWriter, plan: Plan) -> Summary:
         last = self._run.summary
@@ -193,14 +197,13 @@ class JudgeAgain:
             self._tally.check(hashing=algorithms is not None)
         except ValueError as error:
             raise OutputError(
-                f"{self._run.uri} is damaged: the counts in its {checkpoint_name(UNDIVIDED)} or summary.json are not"
+                f"{self._run.uri} is damaged: the counts in its checkpoints or its summary.json are not"
                 " those of its objects: audit again"
             ) from error
         resume = None
         if not self._run.complete:
-            state = self._run.checkpoint
             resume = (last and last.resume) or Resume(
-                self._run.run_id, state.start_after if state else None, "the judged run has not ended"
+                self._run.run_id, self._run.last_key, "the judged run has not ended"
             )
         unseen = (
             last.not_looked_at if last else not_looked_at(self._file.facts, self._target, plan.ask.acl, plan.ask.head)
@@ -208,7 +211,7 @@ class JudgeAgain:
         may_be_empty = last is None or not last.nothing_listed
         end = RunEnd(
             run=self.run_id,
-            out=lines.folder.uri,
+            out=lines.segment.uri,
             target=self._target,
             settings=replace(self._by.settings, engine=ENGINE, allow_empty=may_be_empty),
             now=self._file.now,
@@ -235,12 +238,10 @@ class JudgeAgain:
         yield from self._values.words(run)
         for rule in sorted(self._by.gone):
             yield f"rule {visible(rule)}, which this version does not have: its findings stay as that run found them"
-        if changed := self._file.changed_facts():
-            yield f"one state of the bucket: {', '.join(changed)} changed while the run was interrupted"
 
 
-def _time(file: BucketFile, run: RunReader) -> datetime:
+def _time(file: RunPlan, run: RunReader) -> datetime:
     try:
         return iso_date(file.now)
     except ValueError as error:
-        raise OutputError(f"{run.uri}/{BUCKET_FILE} is damaged (its time): audit again") from error
+        raise OutputError(f"{run.uri}/{PLAN} is damaged (its time): audit again") from error

@@ -9,13 +9,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.audit.judged_by import JudgedBy
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_codec import plain
 from auditor.model.object import Skipped
 from auditor.rules.base import Rule
-from auditor.rules.plan import Plan, carried_on, make_plan
-from auditor.runs.bucket_file import BucketFile, ReadFacts
+from auditor.rules.plan import Plan, make_plan
+from auditor.runs.run_plan import RunPlan
 from auditor.text import counted
 
 NOT_STORED: Final = "NotStored"
@@ -27,32 +27,29 @@ class StoredValues:
     configuration by which the run is judged again.
     """
 
-    def __init__(self, file: BucketFile, by: JudgedBy) -> None:
+    def __init__(self, file: RunPlan, by: JudgedBy) -> None:
         self._file = file
         self._by = by
         self._unstored: Counter[str] = Counter()
         """Number of objects by the ID of each rule that could not judge them, for lack of a stored value."""
         self._lacking: dict[str, RuleUndecided] = {}
 
-    def plans(self, read: Sequence[ReadFacts]) -> list[Plan]:
-        """Return a plan for each process of the run, without the rules whose facts the process did not ask for."""
-        plans: list[Plan] = []
-        for one in read:
-            plan = make_plan(self._by.rules, one.facts)
-            lacking = [item for rule in plan.object_rules if (item := self._not_asked(rule, one))]
-            names = {item.rule for item in lacking}
-            ready = tuple(rule for rule in plan.object_rules if rule.id not in names)
-            plan = replace(plan, object_rules=ready, undecided=(*plan.undecided, *lacking))
-            plans.append(carried_on(plan, plans[-1].undecided if plans else ()))
-        return plans
+    def plan(self, facts: BucketFacts) -> Plan:
+        """Return the plan, without the rules whose facts the run did not ask for. facts: those by which to judge."""
+        plan = make_plan(self._by.rules, facts)
+        lacking = [item for rule in plan.object_rules if (item := self._not_asked(rule, facts))]
+        names = {item.rule for item in lacking}
+        ready = tuple(rule for rule in plan.object_rules if rule.id not in names)
+        return replace(plan, object_rules=ready, undecided=(*plan.undecided, *lacking))
 
-    def _not_asked(self, rule: Rule, one: ReadFacts) -> RuleUndecided | None:
+    def _not_asked(self, rule: Rule, facts: BucketFacts) -> RuleUndecided | None:
         """Return the rule as undecided if it is new to the run, and the run did not ask for a fact that it needs."""
+        ask = self._file.ask
         if rule.id in self._file.selected:
             return None
-        if one.ask.head is not None and rule.needs("head"):
+        if ask.head is not None and rule.needs("head"):
             return RuleUndecided(rule.id, "HeadObject", NOT_STORED)
-        if one.ask.acl is not None and rule.needs("acl") and one.facts.ownership != BUCKET_OWNER_ENFORCED:
+        if ask.acl is not None and rule.needs("acl") and facts.ownership != BUCKET_OWNER_ENFORCED:
             return RuleUndecided(rule.id, "GetObjectAcl", NOT_STORED)
         return None
 

@@ -19,8 +19,8 @@ from auditor.model.object import Evidence, Outcome
 from auditor.model.run_lines import ObjectLine
 from auditor.offline.what_if_report import AccessChange, WhatIfCounts, change_of, changed_line, render
 from auditor.progress import Snapshot
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.stores.local import private
 from auditor.text import counted, visible
 from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects
@@ -83,15 +83,15 @@ class ChangedJudge:
     """Tells the access that each object of a run would give if settings of its bucket were changed; with
     BucketChange(), that of today. Dates in conditions are judged for the time of the run.
 
-    Raises OutputError if bucket.json is damaged.
+    Raises OutputError if run.json is damaged.
     """
 
-    def __init__(self, run: RunReader, file: BucketFile, change: BucketChange) -> None:
+    def __init__(self, run: RunReader, file: RunPlan, change: BucketChange) -> None:
         try:
             now = iso_date(file.now)
         except ValueError as error:
-            raise OutputError(f"the time in bucket.json of the run {file.run} is damaged: audit again") from error
-        trusted = values.trusted(file.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
+            raise OutputError(f"the time in run.json of the run {file.run} is damaged: audit again") from error
+        trusted = values.trusted(file.configuration.get("trusted", ()), f"{run.uri}/run.json")
         self._objects = ChangedObjects(file.facts, change)
         self._judge = VerdictJudge(change.facts(file.facts), trusted | change.trusted, file.target.versions, now)
 
@@ -168,7 +168,7 @@ class WhatIfQuestion:
                     for name in self._others
                 ),
                 *self._change.remarks(file.facts),
-                *_holes(self._run, file, counts),
+                *_holes(self._run, counts),
             ),
         )
 
@@ -193,14 +193,12 @@ class WhatIfQuestion:
         )
 
 
-def _holes(run: RunReader, file: BucketFile, counts: WhatIfCounts) -> Iterator[str]:
+def _holes(run: RunReader, counts: WhatIfCounts) -> Iterator[str]:
     if not run.complete:
         yield "the run is not complete: the change may touch objects that it did not reach"
     if counts.judged_otherwise:
         others = counted(counts.judged_otherwise, "object")
         yield f"{others} had another verdict in the run, by another version's rules: `before` is this version's"
-    if names := file.changed_facts():
-        yield f"facts about the bucket changed during the run ({', '.join(names)}): the last ones are used here"
 
 
 def _words(change: BucketChange, policy_name: str | None) -> Iterator[str]:

@@ -15,8 +15,8 @@ from auditor.errors import OutputError
 from auditor.model.access import ReasonCode
 from auditor.model.run_lines import Seen
 from auditor.model.summary import Cause, ChangeKind, Changes, Summary
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.tally import Tally
 from auditor.text import counted
 
@@ -78,14 +78,14 @@ def cause_words(cause: Cause) -> str:
     return f"{cause.change}: moved {counted(cause.objects, 'object')}"
 
 
-def causes_between(old: BucketFile, new: BucketFile) -> tuple[str, ...]:
+def causes_between(old: RunPlan, new: RunPlan) -> tuple[str, ...]:
     """Return the causes: the changes of the bucket's facts and of the configuration between two runs."""
     differ = {fact for fact in old.facts.__struct_fields__ if getattr(old.facts, fact) != getattr(new.facts, fact)}
     changed = (name for name, cause in _CAUSES.items() if not differ.isdisjoint(cause.facts))
     return (*changed, *_settings(old, new))
 
 
-def _settings(old: BucketFile, new: BucketFile) -> Iterator[str]:
+def _settings(old: RunPlan, new: RunPlan) -> Iterator[str]:
     """Yield the causes that are changes of the configuration."""
     first, second = old.configuration, new.configuration
     if (first.get("trusted") or []) != (second.get("trusted") or []):
@@ -95,7 +95,7 @@ def _settings(old: BucketFile, new: BucketFile) -> Iterator[str]:
 
 
 def _options(configuration: Mapping[str, Any]) -> str:
-    """Return the options of the rules as JSON, as bucket.json has them."""
+    """Return the options of the rules as JSON, as run.json has them."""
     return json.dumps(configuration.get("rules") or {}, sort_keys=True, default=str)
 
 
@@ -111,10 +111,10 @@ def moved_by(causes: Iterable[str], kind: ChangeKind | None, old: Seen | None, n
     return [cause for cause in causes if cause in spoken]
 
 
-def changes_since(tally: Tally, earlier: RunReader | None, file: BucketFile | None, *, complete: bool) -> Changes:
+def changes_since(tally: Tally, earlier: RunReader | None, file: RunPlan | None, *, complete: bool) -> Changes:
     """Return the changes since the last complete run. Blocks.
 
-    tally: has counted them. earlier: that run; None if there is none. file: bucket.json of the present run, as it was
+    tally: has counted them. earlier: that run; None if there is none. file: run.json of the present run, as it was
     before the first object. complete: True if the listing reached its end.
     """
     if earlier is None:
@@ -122,7 +122,8 @@ def changes_since(tally: Tally, earlier: RunReader | None, file: BucketFile | No
     last = old = None
     if not tally.uncompared:
         with suppress(OutputError):
-            last, old = earlier.summary, earlier.bucket
+            last = earlier.summary
+            old = None if earlier.plan is None else earlier.begun_with
     if last is None:
         return Changes(why_not=UNREADABLE.format(run=earlier.run_id))
     causes = causes_between(old, file) if old and file else ()

@@ -19,7 +19,7 @@ from auditor.model.summary import ChangeKind
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.plan import ACLS_DISABLED, Plan, make_plan
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 
 _OF_HIDDEN: Final = frozenset(rule.id for rule in RULES if "dormant" in rule.reads)
 """IDs of the rules on the hidden part of stored ACLs. Only an S3 Inventory shows it, and not of each object: a run that
@@ -30,13 +30,13 @@ ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, Chang
 by the new verdict."""
 
 
-def judged_rules(file: BucketFile, undecided: Iterable[RuleUndecided]) -> frozenset[str]:
+def judged_rules(file: RunPlan, undecided: Iterable[RuleUndecided]) -> frozenset[str]:
     """Return the IDs of the rules that a run judged on all objects that it read. undecided: the rules that lacked a
     bucket fact.
     """
     selected = [rule for rule in RULES if rule.id in file.selected]
     lacking = frozenset(item.rule for item in undecided)
-    return frozenset().union(*(judged_by(selected, make_plan(selected, one.facts)) for one in file.read)) - lacking
+    return judged_by(selected, make_plan(selected, file.facts)) - lacking
 
 
 def judged_by(rules: Iterable[Rule], plan: Plan) -> frozenset[str]:
@@ -120,9 +120,9 @@ def verdict_of(kind: ChangeKind, old: Seen | None, new: Seen | None) -> Verdict:
     return Verdict.PRIVATE
 
 
-def worsening(old: BucketFile | None) -> Collection[str]:
+def worsening(old: RunPlan | None) -> Collection[str]:
     """Return the IDs of rules on the bucket whose finding, if only the new run has it, is a setting that the old run
-    saw closed and that was opened since. old: bucket.json of the old run; None if it has none.
+    saw closed and that was opened since. old: run.json of the old run; None if it has none.
     """
     encryption = None if old is None else old.facts.encryption
     closed = isinstance(encryption, Encryption) and encryption.blocks_customer_keys

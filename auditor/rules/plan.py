@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import RuleUndecided
@@ -70,11 +69,3 @@ def judges_values(plan: Plan) -> bool:
 def head_groups(plan: Plan) -> frozenset[str]:
     """Return the groups of members of the HEAD that the rules read, and the encryption, which decides on verdicts."""
     return frozenset({ENCRYPTION}).union(*(rule.head_groups for rule in plan.object_rules))
-
-
-def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
-    """Return the plan for a resumed run: rules undecided in its earlier part (`earlier`) stay undecided. The objects of
-    that part were not judged by these rules, and are not judged again.
-    """
-    now = {item.rule for item in plan.undecided}
-    return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

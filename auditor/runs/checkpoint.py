@@ -1,4 +1,4 @@
-"""The checkpoint of a run: how far it came, saved in its run folder."""
+"""The checkpoint of a range: how far it came, saved in the run folder until the run is complete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from auditor.model.finding import RuleUndecided
 from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
-from auditor.model.target import Target
 from auditor.runs.documents import RunFile, load
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
+from auditor.runs.paths import checkpoint_name, run_path
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
@@ -25,39 +23,32 @@ class RangeEnd(Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(RunFile, frozen=True, kw_only=True, omit_defaults=True):
-    """The progress of a run, as its checkpoint file saves it.
+    """The progress of a range of a run.
 
     The parts with numbers below next_part have the lines of all objects up to the key start_after. The process that
-    continues the run begins after this key, with the part next_part.
+    continues the range begins after this key, with the part next_part.
     """
 
-    target: Target
-    selection: Mapping[str, Any] = field(name="asked")
-    """The run's questions about each object. A run with another selection may not continue this one: its counts
-    would mix two audits."""
-    rules_undecided: tuple[RuleUndecided, ...]
-    """Rules that lacked a bucket fact at any time of the run."""
     next_part: Size
     start_after: str | None
     """The last object key in the parts; None if there is none yet."""
-    hop: Size
     tally: Tally
     """The counts so far."""
     skipped_parts: tuple[Size, ...] = field(default=(), name="void")
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
-    """The process that writes the run, in a store that has no locks; None if there is none."""
+    """The process that writes the range, in a store that has no locks; None if there is none."""
     rollups: Mapping[str, Any] = field(default_factory=dict)
     """The roll-ups so far, unchecked; missing if no object was audited."""
     unsent: tuple[ObjectVersion, ...] = ()
     """Objects of the parts that are not sent to the hashing queue yet. The next process sends them."""
 
     ended: RangeEnd | None = None
-    """Set when a range of a divided run is complete: no process continues it. None for a run that is not divided."""
+    """Set when the range is complete: no process continues it."""
 
     @property
     def begun(self) -> bool:
-        """True if the run has written lines into at least one part."""
+        """True if a process has written lines of the range into at least one part."""
         return self.next_part > len(self.skipped_parts)
 
     def check(self) -> None:
@@ -66,9 +57,6 @@ class Checkpoint(RunFile, frozen=True, kw_only=True, omit_defaults=True):
         self.tally.check()
 
 
-def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
-    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged.
-
-    range_id: UNDIVIDED unless the run is divided into ranges of keys.
-    """
+def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str) -> Checkpoint | None:
+    """Return the checkpoint of a range; None if the range has not begun. Raises RunDamaged. Blocks."""
     return load(store, f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}", Checkpoint, run_id)

@@ -44,7 +44,8 @@ class JsonFile(Struct, frozen=True, kw_only=True):
         if not self.LINED:
             return json.dumps(value, indent=self.INDENT).encode() + b"\n"
         lines = ",\n".join(map(json.dumps, value.pop(self.LINED)))
-        return f'{json.dumps(value)[:-1]}, "{self.LINED}": [\n{lines}\n]}}\n'.encode()
+        head = json.dumps(value, indent=self.INDENT).removesuffix("}").rstrip("\n")
+        return f'{head},{" " if self.INDENT is None else chr(10) + " "}"{self.LINED}": [\n{lines}\n]}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:

@@ -53,7 +53,7 @@ def name_latest(run: RunReader) -> None:
     """Write a complete run into latest.json, for a process that died before it did so. A run that was judged again is
     left out, and so is one that fills a run which is not the latest one, as at the end of a run.
     """
-    summary, file = run.summary, run.bucket
+    summary, file = run.summary, run.plan
     if summary is None or not summary.target.whole or file is None or file.judged_from is not None:
         return
     latest = last_run(run.store, summary.target)

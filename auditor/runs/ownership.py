@@ -1,4 +1,6 @@
-"""Let only one process at a time write a run: by a lock in a directory, by a name in the checkpoint in a bucket."""
+"""Let only one process at a time write a range of a run: by a lock in a directory, by a name in the checkpoint in a
+bucket.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 class LockedRun:
-    """Writes the parts and checkpoints of a run in a directory, under a lock.
+    """Writes the parts and checkpoints of a range in a directory, under a lock.
 
-    The lock ends with the process, so a run is never taken from a process that still writes it.
+    The lock ends with the process, so a range is never taken from a process that still writes it.
     """
 
     def __init__(self, store: LockingStore, bucket: str, run_id: str, range_id: str) -> None:
@@ -50,7 +52,8 @@ class LockedRun:
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
-        if loaded is not None and (data is None or parsed(data, uri, Checkpoint, self._run_id) != loaded):
+        found = None if data is None else parsed(data, uri, Checkpoint, self._run_id)
+        if found != loaded:
             raise _taken(uri)
         return first
 
@@ -59,18 +62,9 @@ class LockedRun:
         for part, local in files.items():
             self._store.replace_file(f"{self._folder}/{part.path}", local)
 
-    def put_early(self, path: str, data: bytes) -> bool:
-        """Write nothing, and return False.
-
-        ClaimedRun writes a file before the last checkpoint to save time. In a directory that saves none.
-        """
-        return False
-
-    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> bytes:
-        """Write the checkpoint, and return its bytes."""
-        data = checkpoint.to_json()
-        self._store.put(self._path, data)
-        return data
+    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
+        """Write the checkpoint."""
+        self._store.put(self._path, checkpoint.to_json())
 
 
 class ClaimedRun:
@@ -127,16 +121,8 @@ class ClaimedRun:
         if not self._store.put_new_file(f"{self._folder}/{part.path}", local):
             raise _taken(self._uri)
 
-    def put_early(self, path: str, data: bytes) -> bool:
-        """Write the file `path` into the run folder, before the last checkpoint is written.
-
-        Return False if the file exists. If another process has claimed the run meanwhile, that process overwrites the
-        file at the end of the run.
-        """
-        return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
-
-    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> bytes:
-        """Write the checkpoint, and return its bytes. Raises RunTaken if another process has claimed the run.
+    def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
+        """Write the checkpoint. Raises RunTaken if another process has claimed the run.
 
         last: True if no part follows; the checkpoint then names no writer.
         """
@@ -151,7 +137,7 @@ class ClaimedRun:
                     break
             if tag is not None:
                 self._tag = tag
-                return data
+                return
         raise _taken(self._uri)
 
     def release(self) -> None:

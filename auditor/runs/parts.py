@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -18,10 +20,33 @@ from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_codec import JsonError, encode_line
 from auditor.model.line_records import read_line
 from auditor.model.run_lines import ObjectLine
-from auditor.runs.packed_lines import packed_lines
 from auditor.runs.seal import SealedPart, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
+
+LONGEST_LINE: Final = 1024 * 1024
+"""Bytes of the longest line that is read."""
+LARGEST_UNPACKED: Final = 1024 * 1024 * 1024
+"""Bytes of all lines of a file. 50,000 lines with the longest ACLs have about half of it."""
+_BUFFER: Final = 64 * 1024
+
+
+def packed_lines(data: bytes | io.BufferedReader, largest: int = LARGEST_UNPACKED) -> Iterator[bytes]:
+    """Yield the lines of a file in gzip, each with its line end. data: the file, or its bytes. largest: limit in bytes
+    of all lines. Raises OSError, EOFError or zlib.error for damage, which a line or a file beyond its limit is, too:
+    that is a gzip.BadGzipFile.
+    """
+    left = largest
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
+    with io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER) as lines:
+        for line in iter(partial(lines.readline, LONGEST_LINE + 1), b""):
+            left -= len(line)
+            if len(line) > LONGEST_LINE:
+                raise gzip.BadGzipFile("a line is longer than 1 MiB")
+            if left < 0:
+                raise gzip.BadGzipFile(f"it unpacks to more than {largest // 1024**2} MiB")
+            yield line
+
 
 T = TypeVar("T")
 
@@ -141,15 +166,17 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
             store.delete(f"{folder}/{part.path}")
 
 
-def delete_spools(spool: Path, range_id: str, names: Iterable[str]) -> None:
-    """Delete the temporary files that a killed process left in the local directory `spool`: those of a range's parts,
-    and those of the files with these names.
+def delete_spools(spool: Path, names: Iterable[str], range_id: str | None = None) -> None:
+    """Delete the temporary files that a killed process left in the local directory `spool`: those of the files with
+    these names, and those of a range's parts.
     """
-    mine = [f".*-part-{range_id}-*.tmp", *(f".{name}.*.tmp" for name in names)]
+    patterns = [] if range_id is None else [f".*-part-{range_id}-*.tmp"]
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        patterns.append(f"{folder}/.{file}.*.tmp" if folder else f".{file}.*.tmp")
     with output_errors(spool):
-        for file in spool.iterdir():
-            if any(fnmatchcase(file.name, pattern) for pattern in mine):
-                file.unlink(missing_ok=True)
+        for left in [path for pattern in patterns for path in spool.glob(pattern)]:
+            left.unlink(missing_ok=True)
 
 
 def sealed_from_store(store: Store, folder: str, part: Part) -> SealedPart:

@@ -10,8 +10,10 @@ from typing import Final
 from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME, Target
 
-UNDIVIDED: Final = "00000"
-"""The range ID of a run that is not divided into ranges."""
+FIRST: Final = "00000"
+"""ID of the first range of a run. Most runs have no other one."""
+CHECKPOINTS: Final = "checkpoint"
+"""The folder below that of a run with the files of its unfinished ranges. It is gone when the run is complete."""
 
 RUN_ID: Final = re.compile(r"([0-9]{8}T[0-9]{6}Z)-[0-9a-f]{6}")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -77,14 +79,24 @@ def run_path(bucket: str, run_id: str) -> str:
     return f"{bucket_path(bucket)}/run={run_id}"
 
 
+def range_name(number: int) -> str:
+    """Return the ID of a range. number: its place, from 0 on."""
+    return f"{number:05}"
+
+
 def checkpoint_name(range_id: str) -> str:
-    """Return the name of the checkpoint's file. range_id: UNDIVIDED unless the run is divided into ranges of keys."""
-    return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
+    """Return the name of the file that says how far a range is."""
+    return f"{CHECKPOINTS}/{range_id}.json"
 
 
-def seal_name(range_id: str) -> str:
-    """Return the name of the file that has the digests of the parts. For a range of keys it has those of the range."""
-    return "parts.json" if range_id == UNDIVIDED else f"parts-{range_id}.json"
+def range_seal_name(range_id: str) -> str:
+    """Return the name of the file with the digests of the parts of a range, which the seal of the run takes over."""
+    return f"{CHECKPOINTS}/parts-{range_id}.json"
+
+
+def range_keys_name(range_id: str) -> str:
+    """Return the name of the file with the policies of KMS keys that a range has read."""
+    return f"{CHECKPOINTS}/keys-{range_id}.json"
 
 
 def target_name(target: Target) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Final, TypeVar
@@ -17,12 +17,13 @@ from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps, TrendNight
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.documents import AGAIN, damaged
+from auditor.runs.key_file import stored_policies, with_policies
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, typed_lines
-from auditor.runs.paths import UNDIVIDED, run_path, seal_name
+from auditor.runs.paths import FIRST, run_path
+from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.seal import NAME as SEAL
 from auditor.runs.seal import Link, Seal, sha256_of
 from auditor.runs.stores.base import Store
@@ -84,40 +85,67 @@ class RunReader:
         return self._rolled_up(lambda data: typed(_Nights, parse_document(data))).nights
 
     @cached_property
-    def bucket(self) -> BucketFile | None:
-        """The facts and the configuration of the run, its bucket.json; None if the run has not written it yet.
-
-        Raises OutputError if the file is damaged.
+    def plan(self) -> RunPlan | None:
+        """The target, the ranges, the configuration and the facts of the run, its run.json; None if the run has not
+        begun. Raises OutputError if the file is damaged.
         """
-        return self._parsed(BUCKET_FILE, self.bucket_data, BucketFile.from_json)
-
-    @property
-    def begun_with(self) -> BucketFile:
-        """The bucket.json of a run that has begun. Raises OutputError if the file is damaged, or not there."""
-        if self.bucket is None:
-            raise RunDamaged(f"{self.uri}/{BUCKET_FILE} is gone, and the run is judged by it: audit again")
-        return self.bucket
+        return self._parsed(PLAN, self.plan_data, RunPlan.from_json)
 
     @cached_property
-    def bucket_data(self) -> bytes | None:
-        """The bytes of bucket.json; None if the run has none yet."""
-        return self.store.get(f"{self.path}/{BUCKET_FILE}")
+    def begun_with(self) -> RunPlan:
+        """The run.json of a run that has begun, with the policies of KMS keys that the run has read. Raises OutputError
+        if a file is damaged, or run.json is not there.
+        """
+        plan = self.plan
+        if plan is None:
+            raise RunDamaged(f"{self.uri}/{PLAN} is gone, and the run is judged by it: audit again")
+        if not plan.reads_keys:
+            return plan
+        return with_policies(plan, stored_policies(self.store, self.path, plan, complete=self.complete))
+
+    @cached_property
+    def plan_data(self) -> bytes | None:
+        """The bytes of run.json; None if the run has none yet."""
+        return self.store.get(f"{self.path}/{PLAN}")
 
     @property
     def complete(self) -> bool:
         """True if the run reached the end of its listing."""
         return self.summary is not None and self.summary.complete
 
-    @cached_property
-    def checkpoint(self) -> Checkpoint | None:
-        """The run's checkpoint; None if the run has not written one. Raises OutputError if it is damaged."""
-        return self._checkpoint(UNDIVIDED)
+    def checkpoint(self, range_id: str = FIRST) -> Checkpoint | None:
+        """Return the checkpoint of a range; None if the range has not begun, and if the run is complete. Raises
+        OutputError if it is damaged.
+        """
+        return load_checkpoint(self.store, self.bucket_name, self.run_id, range_id)
+
+    def checkpoints(self) -> Iterator[tuple[str, Checkpoint]]:
+        """Yield the ID and the checkpoint of each range that has begun, in key order. Raises OutputError if a file is
+        damaged.
+        """
+        for one in self.plan.ranges if self.plan else ():
+            if (state := self.checkpoint(one.id)) is not None:
+                yield one.id, state
+
+    @property
+    def last_key(self) -> str | None:
+        """The key up to which the lines of the run are there without a gap; None if there are none."""
+        if self.complete:
+            ends = [one.last for one in self._seal.parts if one.last is not None] if self._seal else []
+            return max(ends, default=None)
+        reached: str | None = None
+        for one in self.plan.ranges if self.plan else ():
+            state = self.checkpoint(one.id)
+            reached = reached if state is None or state.start_after is None else state.start_after
+            if state is None or state.ended is None:
+                break
+        return reached
 
     def prepare(self) -> None:
         """Read the files with which the next run of the target compares itself, side by side. A damaged one raises
         OutputError when it is used.
         """
-        names = ("summary", "bucket", "nights", "checkpoint", "_seal", "_files")
+        names = ("summary", "plan", "nights", "_seal", "_files")
         side_by_side([partial(self._try, name) for name in names])
         self._prepared = True
 
@@ -141,15 +169,16 @@ class RunReader:
 
     def by_part(self) -> list[tuple[int, dict[str, Part]]]:
         """Return the numbers of the run's parts in order, each with the files of the part by their kind. The parts of a
-        divided run are numbered throughout.
+        run of several ranges are numbered throughout.
 
         Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
         found: dict[tuple[str, int], dict[str, Part]] = {}
         for part in self._parts(*KINDS):
             found.setdefault((part.range_id, part.number), {})[part.kind] = part
+        one = all(range_id == FIRST for range_id, _ in found)
         return [
-            (number if range_id == UNDIVIDED else place, found[range_id, number])
+            (number if one else place, found[range_id, number])
             for place, (range_id, number) in enumerate(sorted(found))
         ]
 
@@ -157,7 +186,7 @@ class RunReader:
         self, parts: Iterable[tuple[int, dict[str, Part]]], start: str | None
     ) -> Iterator[tuple[int, dict[str, Part]]]:
         """Yield those of the parts, as by_part() returns them, that may have keys after `start`; None: all of them."""
-        ends = {} if start is None else self._ends(UNDIVIDED)
+        ends = {} if start is None else self._ends()
         for number, files in parts:
             end = ends.get(files["objects"].path, _NONE)[1] if "objects" in files else None
             if start is None or end is None or end > start:
@@ -165,7 +194,7 @@ class RunReader:
 
     def parts_below(self, prefix: str) -> list[dict[str, Part]]:
         """Return the files of each part that may have keys with this prefix, by their kind, in order."""
-        ends, found = self._ends(UNDIVIDED), []
+        ends, found = self._ends(), []
         for _, files in self.by_part():
             first, last = ends.get(files["objects"].path, _NONE) if "objects" in files else _NONE
             before = last is not None and last < prefix
@@ -178,59 +207,61 @@ class RunReader:
         """Yield the lines of one file as objects of the type `kind`, such as ObjectLine; none if `part` is None."""
         return typed_lines(self.store, self.path, part, kind) if part else iter(())
 
-    def of_key(self, key: str, range_id: str = UNDIVIDED) -> list[ObjectLine]:
+    def of_key(self, key: str, range_id: str | None = None) -> list[ObjectLine]:
         """Return the lines of the objects with this key: none, one, or one for each version that the run lists. Only
         the lines that begin with the key are parsed, of the parts that may have it by their first and last keys in
-        the seal. range_id: look into the parts of this range only; UNDIVIDED: into all. Raises OutputError for a part
+        the seal. range_id: look into the parts of this range only; None: into all. Raises OutputError for a part
         that is damaged or gone.
         """
         parts = self.parts_with(key, "objects", range_id)
         return [line for part in parts for line in lines_of_key(self.store, self.path, part, key)]
 
-    def parts_with(self, key: str, kind: str, range_id: str = UNDIVIDED) -> Iterator[Part]:
+    def parts_with(self, key: str, kind: str, range_id: str | None = None) -> Iterator[Part]:
         """Yield the files of one kind that may have this key, by their first and last keys in the seal. range_id: as
         for of_key().
         """
-        ends = self._ends(range_id)
+        ends = self._ends()
         for part in self._parts(kind):
             first, last = ends.get(part.path, _NONE)
-            mine = range_id in (UNDIVIDED, part.range_id)
+            mine = range_id in (None, part.range_id)
             if mine and (first is None or key >= first) and (last is None or key <= last):
                 yield part
 
-    def _ends(self, range_id: str) -> dict[str, tuple[str | None, str | None]]:
+    def _ends(self) -> dict[str, tuple[str | None, str | None]]:
         """Return the first and last key of each file that the seal names, by its path."""
-        seal = read_seal(self.store, self.path, range_id)
-        return {} if seal is None else {one.path: (one.first, one.last) for one in seal.parts}
+        return {} if self._seal is None else {one.path: (one.first, one.last) for one in self._seal.parts}
 
     def _parts(self, *kinds: str) -> Iterator[Part]:
         """Yield the files of these kinds that belong to the run, sorted by key range, part number and kind.
 
-        A part belongs to the run if a checkpoint covers it, or if its file of objects is there, which is put in place
-        last. Parts that the run skipped are left out. In a complete divided run, those that the seal names belong to
-        it: their checkpoints need not be read. Raises OutputError if a complete run lacks a file that its seal
-        names, or the seal itself: the rest would pass for the whole.
+        To a complete run belong those that its seal names. To another one belongs a part that a checkpoint covers, or
+        of which the file of objects is there, which is put in place last; but no part that the run skipped. Raises
+        OutputError if a complete run lacks a file that its seal names, or the seal itself: the rest would pass for the
+        whole.
         """
-        final = self._prepared and self.complete
-        parts = self._files if final else found_parts(self.store, self.path)
-        self._check_whole(kinds, {part.path for part in parts})
-        sealed = {one.path for one in self._seal.parts} if self._divided_and_sealed(parts) and self._seal else None
+        if self.complete:
+            yield from self._sealed_parts(kinds)
+            return
+        parts = found_parts(self.store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
-        checkpoints = {
-            range_id: self.checkpoint if final and range_id == UNDIVIDED else self._checkpoint(range_id)
-            for range_id in {part.range_id for part in parts if sealed is None}
-        }
+        checkpoints = {range_id: self.checkpoint(range_id) for range_id in {part.range_id for part in parts}}
         for part in parts:
-            if sealed is not None:
-                if part.kind in kinds and part.path in sealed:
-                    yield part
-                continue
             checkpoint = checkpoints[part.range_id]
             if part.kind not in kinds or (checkpoint is not None and part.number in checkpoint.skipped_parts):
                 continue
             covered = checkpoint is not None and part.number < checkpoint.next_part
             if covered or (part.range_id, part.number) in committed:
                 yield part
+
+    def _sealed_parts(self, kinds: tuple[str, ...]) -> Iterator[Part]:
+        """Yield the files of these kinds that the seal of a complete run names."""
+        if (seal := self._seal) is None:
+            raise OutputError(f"{self.uri}/{SEAL} is gone or damaged: `auditor check` says what the run lacks")
+        there = {part.path for part in (self._files if self._prepared else found_parts(self.store, self.path))}
+        named = [one.path for one in seal.parts if one.lines and one.path.startswith(kinds)]
+        if gone := next((path for path in named if path not in there), None):
+            raise OutputError(f"{self.uri}/{gone} is gone: `auditor check` says what the run lacks")
+        yield from sorted(part for part in map(Part.parse, named) if part is not None)
 
     @cached_property
     def _files(self) -> list[Part]:
@@ -241,19 +272,6 @@ class RunReader:
     def _seal(self) -> Seal | None:
         """The seal of the run, which is final once the run has its summary."""
         return read_seal(self.store, self.path)
-
-    def _divided_and_sealed(self, parts: Sequence[Part]) -> bool:
-        return any(part.range_id != UNDIVIDED for part in parts) and self.complete
-
-    def _check_whole(self, kinds: tuple[str, ...], found: set[str]) -> None:
-        summary = self.summary
-        if summary is None or not summary.complete:
-            return
-        if (seal := self._seal) is None:
-            raise OutputError(f"{self.uri}/{SEAL} is gone or damaged: `auditor check` says what the run lacks")
-        for path in (one.path for one in seal.parts if one.lines and one.path not in found):
-            if path.startswith(kinds):
-                raise OutputError(f"{self.uri}/{path} is gone: `auditor check` says what the run lacks")
 
     def _typed(self, name: str, kind: type[T]) -> Iterator[T]:
         for part in self._parts(name):
@@ -266,13 +284,10 @@ class RunReader:
         except JsonError as error:
             raise damaged(f"{self.uri}/{name}", error, AGAIN) from error
 
-    def _checkpoint(self, range_id: str) -> Checkpoint | None:
-        return load_checkpoint(self.store, self.bucket_name, self.run_id, range_id)
 
-
-def read_seal(store: Store, folder: str, range_id: str = UNDIVIDED) -> Seal | None:
-    """Return the seal of the run in this folder, or of one of its ranges; None if it has none, or if it is damaged."""
-    return parse_seal(store.get(f"{folder}/{seal_name(range_id)}"))
+def read_seal(store: Store, folder: str) -> Seal | None:
+    """Return the seal of the run in this folder; None if it has none, or if it is damaged."""
+    return parse_seal(store.get(f"{folder}/{SEAL}"))
 
 
 def parse_seal(data: bytes | None) -> Seal | None:

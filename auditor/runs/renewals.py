@@ -1,31 +1,44 @@
 """The files below renewals/ of a bucket: what was read of single objects between two runs, because of an event.
 
-One file has the lines of the objects that one batch of events named. A file is never changed.
-"""
+One file has the lines of the objects that one batch of events named. A file is never changed."""
 
 from __future__ import annotations
 
 import gzip
+import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from auditor.aio.threads import in_order
 from auditor.errors import OutputError, UsageError
-from auditor.model.dates import iso_date
+from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.model.json_codec import JsonError, decode, encode_line
 from auditor.model.line_records import ObjectRecord, object_of
 from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.runs.packed_lines import packed_lines
+from auditor.runs.latest import latest_runs
+from auditor.runs.parts import packed_lines
 from auditor.runs.paths import began_at, bucket_path, new_run_id
 from auditor.runs.stores.base import Store
+from auditor.text import visible
 
 MOST: Final = 200_000
 """Largest number of renewed objects that are read: they are kept in memory, 2 KB each."""
 FOLDER: Final = "renewals"
+log = logging.getLogger(__name__)
+
+SPARED: Final = timedelta(days=1)
+"""Renewals of this time before the oldest of the last runs are spared: an audit that began before one of these ended
+may still read them."""
+MOST_DELETED: Final = 2_000
+"""Largest number of files that one run deletes, which takes a few seconds. The next run deletes further ones."""
+_AT_ONCE: Final = 16
 _SUFFIX: Final = ".jsonl.gz"
 
 ObjectId = tuple[str, str | None]
@@ -140,3 +153,23 @@ def _lines(store: Store, path: str, at: str) -> Iterator[RenewedObject]:
             yield RenewedObject(at, object_of(found.object), found.findings, found.sure)
     except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): delete it, and audit without --keep") from error
+
+
+def delete_outdated(store: Store, bucket: str) -> int:
+    """Delete the files of renewals that every target's last complete run has taken in, and return their number. Blocks.
+
+    A run takes in what was read before it began: it lists everything anew. So a file is outdated if the last complete
+    runs of all targets of the bucket began after it. If this fails, the log says so, and the next run does it.
+    """
+    try:
+        began = [began_at(run.run_id) for run in latest_runs(store, bucket)]
+        if not began:
+            return 0
+        before = seconds_in_utc(iso_date(min(began)) - SPARED)
+        outdated = (path for at, path in renewal_files(store, bucket, "") if at < before)
+        return sum(
+            1 for _ in in_order((partial(store.delete, path) for path in islice(outdated, MOST_DELETED)), _AT_ONCE)
+        )
+    except OutputError as error:
+        log.warning("outdated renewals of the bucket %s were not all deleted: %s", bucket, visible(str(error)))
+        return 0

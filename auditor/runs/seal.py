@@ -1,9 +1,8 @@
-"""The file parts.json of a run folder, its seal: the digests of its parts and files, and of the previous run."""
+"""The file seal.json of a run folder: the digests of its parts and files, and of the previous run."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -12,12 +11,10 @@ from msgspec import Struct, field
 from auditor.model.json_codec import JsonError, Size, decode
 from auditor.runs.documents import RunFile
 
-NAME: Final = "parts.json"
-FILES: Final = ("bucket.json", "report.html", "rollups.json")
+NAME: Final = "seal.json"
+FILES: Final = ("run.json", "keys.json", "report.html", "rollups.json")
 """The files of a run folder, besides the parts, whose digests the seal has. The seal is written before summary.json,
 which has the seal's digest."""
-OF_RANGES: Final = re.compile(r"plan\.json|(state|parts|keys)-[0-9]{5,}\.json")
-"""The names of further such files, of a run that is divided into ranges of keys."""
 
 
 class SealedPart(Struct, frozen=True, kw_only=True):
@@ -42,18 +39,18 @@ class Link(Struct, frozen=True):
 
 
 class Seal(RunFile, frozen=True, kw_only=True):
-    """The content of parts.json."""
+    """The content of seal.json, or of the seal of one range."""
 
     LINED = "parts"
 
     previous: Link | None = None
     """The latest complete run of the same target when this run began."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each of FILES that the run wrote, and of the files of its ranges."""
+    """SHA-256 of each of FILES that the run wrote."""
     parts: tuple[SealedPart, ...] = ()
 
     def check(self) -> None:
-        if not all(name in FILES or OF_RANGES.fullmatch(name) for name in self.files):
+        if any(name not in FILES for name in self.files):
             raise JsonError("names a file that no run has", "files")
 
 

@@ -11,15 +11,12 @@ from auditor.aws.client import open_client
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
 from auditor.errors import CallFailed
+from auditor.model.bucket import MOST_KEYS, UNREAD_KEY
 from auditor.model.object import Head, Unread
 from auditor.model.policy import parse as parse_policy
 from auditor.s3.calls import Caller
 
 ACTION: Final = "GetKeyPolicy"
-MOST: Final = 1000
-"""The largest number of keys whose policies a run reads. Those of further keys are unread."""
-TOO_MANY: Final = "TooMany"
-"""The code of an unread policy of a further key."""
 
 
 class KeyPolicies:
@@ -53,8 +50,8 @@ class KeyPolicies:
                 self.policies[key] = await self._policy(key)
 
     async def _policy(self, key: str) -> str | Unread:
-        if len(self.policies) >= MOST:
-            return Unread(ACTION, TOO_MANY)
+        if len(self.policies) >= MOST_KEYS:
+            return UNREAD_KEY
         try:
             text = await self._caller.call("bucket", ACTION, lambda: self._ask(key), server="kms")
             parse_policy(text)

@@ -7,20 +7,21 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.audit.jobs import JobsAudit
-from auditor.audit.run import Audit
+from auditor.audit import jobs as range_processes
+from auditor.audit.audit_run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.target import Target
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.engines import load
 from benchmarks.clients import range_process
-from benchmarks.in_process import NAME, PARTNER, Objects, engine
+from benchmarks.in_process import NAME, PARTNER, Objects, engine, put_for
 from benchmarks.meter import Meter
 from benchmarks.server.objects import BUCKET
 
@@ -47,13 +48,11 @@ def nights(meter: Meter, *, url: str | None, objects: int, jobs: int, concurrenc
         if url is not None:
             load(settings.engine)
         places = Resources(store=LocalStore(Path(out)), ledger=None)
+        noting = partial(range_processes.RangeProcesses, module=range_process.__name__)
         children = []
         for _ in range(NIGHTS):
-            audit: Audit | JobsAudit = Audit(TARGET, settings, places, Stop())
-            if jobs > 1:
-                audit = JobsAudit(TARGET, settings, places, Stop(), jobs=jobs, module=range_process.__name__)
-            with meter.measuring():
-                summary = loops.run(audit.run())
+            with put_for(range_processes, "RangeProcesses", noting), meter.measuring():
+                summary = loops.run(Audit(TARGET, settings, places, Stop(), jobs=jobs).run())
             if not summary.complete or summary.coverage.audited != objects:
                 raise RuntimeError(f"the audit is not the one to measure: {summary}")
             children.append(_noted(Path(notes)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +12,9 @@ from msgspec.structs import replace
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.audit.context import RunContext
-from auditor.audit.kind import RunKind
-from auditor.audit.record_judge import RecordJudge
-from auditor.audit.resume import judging
-from auditor.audit.run import Audit
-from auditor.audit.sources.walk import RunObjects
+from auditor.audit import work_range
+from auditor.audit.audit_run import Audit
+from auditor.audit.sources.walk import ObjectWalk, RunObjects
 from auditor.config import values
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -24,14 +22,11 @@ from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
 from auditor.model.reuse import NO_FACTS, KnownFacts
 from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
-from auditor.rules.judge import Judge
 from auditor.runs.paths import bucket_path
 from auditor.runs.stores.local import LocalStore
-from auditor.runs.tally import Tally
 from auditor.s3.engines import load
-from auditor.s3.engines.base import Engine
 from auditor.s3.listing import Listed
-from auditor.s3.object_reader import ObjectReader
+from benchmarks.in_process import put_for
 from benchmarks.meter import Meter
 from benchmarks.server.objects import BUCKET, OWNER
 
@@ -40,16 +35,6 @@ TARGET: Final = Target(BUCKET)
 _FEW: Final = 0.01
 """Largest number of calls on an object of which nearly all facts are known."""
 _ACL: Final = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),))
-
-
-class KnownRun(RunKind):
-    """A run that lists, judges and writes as any other, and finds the facts of each object known."""
-
-    def objects(
-        self, run: RunContext, engine: Engine, reader: ObjectReader, judge: Judge, tally: Tally
-    ) -> tuple[RunObjects, RecordJudge]:
-        objects, record_judge = super().objects(run, engine, reader, judge, tally)
-        return _KnownObjects(objects), record_judge
 
 
 class _KnownObjects:
@@ -64,6 +49,11 @@ class _KnownObjects:
 
     async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence:
         return await self._objects.read(ref, facts)
+
+
+def _known_walk(*arguments: Any, **more: Any) -> _KnownObjects:
+    """The walk of a run that lists, judges and writes as any other, and finds the facts of each object known."""
+    return _KnownObjects(ObjectWalk(*arguments, **more))
 
 
 def _evidence(ref: ObjectRef) -> Evidence:
@@ -96,9 +86,9 @@ def nights(meter: Meter, *, url: str, known: bool = False, keep: str | None = No
     with tempfile.TemporaryDirectory() as out:
         places = Resources(store=LocalStore(Path(out)), ledger=None)
         for _ in range(NIGHTS):
-            with meter.measuring():
-                kind = KnownRun(*judging(settings, places)) if known else None
-                summary = loops.run(Audit(TARGET, settings, places, Stop(), kind=kind).run())
+            finding = put_for(work_range, "ObjectWalk", _known_walk) if known else nullcontext()
+            with finding, meter.measuring():
+                summary = loops.run(Audit(TARGET, settings, places, Stop()).run())
         asked = (summary.calls.acl + summary.calls.head) / summary.coverage.audited
         if not summary.complete or ((known or keep) and asked > _FEW):
             raise RuntimeError(f"the audit is not the one to measure: {summary}")

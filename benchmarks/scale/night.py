@@ -10,7 +10,7 @@ from auditor.audit.sources.inventory_by_range import MEMORY
 from auditor.config.settings import Settings
 from auditor.lambdas.handover import MARGIN_SECONDS, MOST_HOPS
 from auditor.offline.estimate import CALL_SECONDS
-from auditor.runs.folder import PART_LINES
+from auditor.runs.segment import PART_LINES
 from auditor.s3.concurrency import AUTO_CEILING
 from benchmarks.scale.measured import Measured
 from benchmarks.scale.mode import Mode

@@ -30,16 +30,16 @@ from auditor.model.exception import ExceptionEntry
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from tests.audit.test_changes import two_nights
-from tests.conftest import FAKE
 from tests.support.audit_runs import Result, audit
 from tests.support.divided_runs import Divided
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.schemas import check_folder, faults, lines_in, load, valid
 from tests.support.servers.clients import BUCKET
+from tests.support.servers.fixtures import stub_of
 from tests.support.servers.samples import SAMPLES, sample_bucket, sample_kind
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import VANISH, on_keys
-from tests.support.servers.world import Odd, StubBucket
+from tests.support.servers.world import Odd, StubBucket, World
 from tests.support.verification import make_bench
 from tools.schemas.files import SCHEMAS
 
@@ -57,9 +57,7 @@ def samples(stub: StubServer) -> StubBucket:
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StubServer, Result]]:
     """Such a bucket, of which an object is deleted after it was listed, and its audit."""
-    with pytest.MonkeyPatch.context() as patch, StubServer() as server:
-        for name, value in FAKE.items():
-            patch.setenv(name, value)
+    with stub_of(World()) as server:
         server.world.buckets[BUCKET] = sample_bucket(COUNT)
         gone = next(key for key in server.world.buckets[BUCKET].objects.keys if key.startswith("plain/"))
         server.faults.append(on_keys(lambda key: key == gone, VANISH))
@@ -72,9 +70,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Result]:
     until = (datetime.now(UTC) + timedelta(300)).date().isoformat()
     entry = ExceptionEntry("public", "web", until, prefix="open/", verdict=Verdict.EXPOSED, audience="anyone")
     entries = (entry, replace(entry, prefix="none/", until="2026-01-01"))
-    with pytest.MonkeyPatch.context() as patch, StubServer() as server:
-        for name, value in FAKE.items():
-            patch.setenv(name, value)
+    with stub_of(World()) as server:
         out = tmp_path_factory.mktemp("nights")
         return asyncio.run(two_nights(server, out, engine="direct", exceptions=entries))
 
@@ -125,10 +121,15 @@ class TestRunFolders:
         bucket.delete("key 1")
         assert check_folder((await audit(stub, tmp_path, versions=True)).folder)["objects"] == 31
 
-    async def test_run_that_is_divided_into_ranges(self, stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
-        counts = check_folder((await Divided(stub, tmp_path).whole(3)).folder)
-        assert counts["plan.json"] == 1
-        assert counts["state-*.json"] == counts["parts-*.json"] > 1
+    async def test_run_of_which_a_range_has_not_begun(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path
+    ) -> None:
+        run = Divided(stub, tmp_path)
+        plan = await run.begin(3)
+        await run.ranges([one.id for one in plan.ranges[1:]])
+        await run.combine()
+        counts = check_folder(run.folder)
+        assert counts["checkpoint/[0-9]*.json"] == counts["checkpoint/parts-*.json"] == len(plan.ranges) - 1 > 1
 
     @pytest.mark.parametrize("case", ["block", "ownership", "denied", "stopped"])
     async def test_settings_that_mask_or_cannot_be_read_and_a_run_that_was_stopped(
@@ -192,7 +193,7 @@ class TestUnreadFacts:
         assert faults("undecided-line", line) == ["$.unread: [] should be non-empty"]
 
     def test_unread_fact_of_the_bucket_is_not_a_value(self) -> None:
-        schema = load("bucket")
+        schema = load("run")
         fact = {**schema["$defs"]["BucketFacts"]["properties"]["public_access_block"], "$defs": schema["$defs"]}
         off = dict.fromkeys(
             ("block_public_acls", "ignore_public_acls", "block_public_policy", "restrict_public_buckets"), False
@@ -204,9 +205,16 @@ class TestUnreadFacts:
         ]
 
 
-def test_each_member_of_a_real_file_and_line_counts(result: Result) -> None:
+def test_each_member_of_a_real_file_and_line_counts(audited: tuple[StubServer, Result], tmp_path: Path) -> None:
     """The schemas notice a member that is missing, is new, or is of another type."""
-    read = {name: json.loads((result.folder / f"{name}.json").read_bytes()) for name in ("bucket", "parts", "state")}
+    stub, result = audited
+    stopped = asyncio.run(audit(stub, tmp_path, max_calls=40))
+    files = {
+        "run": result.folder / "run.json",
+        "seal": result.folder / "seal.json",
+        "checkpoint": stopped.folder / "checkpoint" / "00000.json",
+    }
+    read = {name: json.loads(path.read_bytes()) for name, path in files.items()}
     values = {**read, "summary": result.summary, "object-line": result.line("plain/0000059.txt")}
     for name, value in values.items():
         assert faults(name, value) == []
@@ -214,7 +222,7 @@ def test_each_member_of_a_real_file_and_line_counts(result: Result) -> None:
         for member in value:
             other = copy.deepcopy(value)
             del other[member]
-            assert (faults(name, other) == []) is (name == "state" and member == "rollups"), (name, member)
+            assert (faults(name, other) == []) is (name == "checkpoint" and member == "rollups"), (name, member)
             assert faults(name, {**value, member: 0.5}) != [] or member == "seconds", (name, member)
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.fill import fill_audit, has_holes
+from auditor.audit.fill import has_holes
+from auditor.audit.fill_run import fill_audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, UsageError
@@ -214,7 +215,7 @@ async def test_facts_of_the_bucket(stub: StubServer, bucket: StubBucket, tmp_pat
     assert timeless(filled.objects) == timeless(anew.objects)
     assert timeless(filled.findings) == timeless(anew.findings)
     assert (filled.summary["rules_undecided"], filled.summary["verdicts"]) == ([], anew.summary["verdicts"])
-    assert json.loads((filled.folder / "bucket.json").read_text())["filled"]["run"] == before.summary["run"]
+    assert json.loads((filled.folder / "run.json").read_text())["filled"]["run"] == before.summary["run"]
 
 
 async def test_a_rule_that_had_no_answer_gets_the_values_that_it_needs(
@@ -258,7 +259,7 @@ async def test_the_configuration_is_that_of_the_run(stub: StubServer, bucket: St
     anew = await audit(stub, tmp_path / "other", **own)
     assert timeless(filled.objects) == timeless(anew.objects)
     assert filled.summary["rules"] == anew.summary["rules"]
-    files = [json.loads((one.folder / "bucket.json").read_text()) for one in (before, filled)]
+    files = [json.loads((one.folder / "run.json").read_text()) for one in (before, filled)]
     same = ("now", "configuration", "selected", "target", "ledger")
     assert {name: files[0][name] for name in same} == {name: files[1][name] for name in same}
     again = auditor.judge_run(filled.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 import auditor
 from tests.audit.test_fill import fill, latest, mend
-from tests.support.audit_runs import Result, audit
+from tests.support.audit_runs import Result, audit, checkpoint
 from tests.support.nights import timeless
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
@@ -59,9 +58,7 @@ async def check_killed(stub: StubServer, bucket: StubBucket, place: Path, object
         codes.append(killed(stub, out, before, step))
         assert {path: path.read_bytes() for path in before.folder.rglob("*") if path.is_file()} == files
         found = [one for one in (out / f"bucket={BUCKET}").glob("run=*") if one != before.folder]
-        state = (
-            json.loads((found[0] / "state.json").read_text()) if found and (found[0] / "state.json").exists() else None
-        )
+        state = checkpoint(out)
         ended = codes[-1] == 0 or (bool(found) and (found[0] / "summary.json").exists())
         assert ended or latest(out) == {"": first.summary["run"]}
         if ended:
@@ -69,7 +66,9 @@ async def check_killed(stub: StubServer, bucket: StubBucket, place: Path, object
         done = state["start_after"] if state else None
         await quiet(stub)
         stub.forget()
-        filled = await fill(stub, out, before, resume=found[0].name[4:] if state else None)
+        filled = await fill(
+            stub, out, before, resume=found[0].name[4:] if found and (found[0] / "run.json").exists() else None
+        )
         assert stub.count("GetObjectAcl") + stub.count("HeadObject") == sum(
             facts for key, facts in holes.items() if done is None or key > done
         )

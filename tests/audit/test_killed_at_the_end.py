@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,14 +14,15 @@ from typing import Any, Final
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
+from auditor.audit.begin_run import Division
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunComplete
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
-from auditor.offline.check_run import RunCheck, RunChecker
+from auditor.offline.check_run import RunChecker
 from auditor.offline.library.runs import check_run
 from auditor.runs.latest import last_run
 from auditor.runs.reading import RunReader
@@ -29,13 +31,12 @@ from auditor.runs.stores.local import LocalStore
 from auditor.runs.stores.s3 import S3Store
 from auditor.verify.run import Verification
 from tests.support.audit_runs import audit
-from tests.support.divided_runs import Divided
 from tests.support.failing_stores import FullStore, MemoryObjects
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 
-END: Final = ("state.json", "report.html", "rollups.json", "parts.json", "summary.json", "latest.json")
+END: Final = ("00000.json", "rollups.json", "report.html", "seal.json", "summary.json", "latest.json")
 """The files of the end of a run, in the order in which they are written to a directory."""
 OBJECTS: Final = 12
 
@@ -58,12 +59,13 @@ def names(paths: list[str]) -> list[str]:
     return [path.rpartition("/")[2] for path in paths]
 
 
-async def go(stub: StubServer, store: Store, run_id: str | None = None) -> str:
+async def go(stub: StubServer, store: Store, run_id: str | None = None, ranges: int = 1) -> str:
     """Audit the stub's bucket into this store, or go on with a run, and return the run's ID."""
     settings = Settings(endpoint_url=stub.url, max_rate=None, concurrency=4)
     places = Resources(store=store)
-    summary = await Audit(Target(BUCKET), settings, places, Stop(), run_id=run_id, part_lines=5).run()
-    return summary.run
+    cut = Division(ranges, least=1)
+    audit = Audit(Target(BUCKET), settings, places, Stop(), run_id=run_id, division=cut, part_lines=5)
+    return (await audit.run()).run
 
 
 def run_in(store: Store) -> RunReader:
@@ -71,12 +73,8 @@ def run_in(store: Store) -> RunReader:
     return RunReader(store, BUCKET, run_id)
 
 
-def checked(store: Store) -> RunCheck:
-    return RunChecker(run_in(store)).run()
-
-
 def seal(store: Store) -> bytes | None:
-    return store.get(f"{run_in(store).path}/parts.json")
+    return store.get(f"{run_in(store).path}/seal.json")
 
 
 async def ends(stub: StubServer, store: Store, *, seal_is_final: bool) -> None:
@@ -91,24 +89,25 @@ async def ends(stub: StubServer, store: Store, *, seal_is_final: bool) -> None:
         assert (found.faults, found.exit_code) == ((), 4)
         assert "the run has not ended" in found.lacks[0]
         await go(stub, store, run.run_id)
-    assert checked(store).exit_code == 0
+    assert RunChecker(run_in(store)).run().exit_code == 0
     assert last_run(store, Target(BUCKET)).run_id == run.run_id  # type: ignore[union-attr]
     if seal_is_final:
         assert seal(store) == before
     assert run_in(store).summary.coverage.listed == OBJECTS  # type: ignore[union-attr]
 
 
-async def test_a_disk_that_is_full_at_a_step_of_the_end(filled: StubServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranges", [1, 2])
+async def test_a_disk_that_is_full_at_a_step_of_the_end(filled: StubServer, tmp_path: Path, ranges: int) -> None:
     """left: the number of the writes at the end for which there is no space."""
     whole = FullStore(tmp_path / "whole", 1000)
-    await go(filled, whole)
-    assert names(whole.written)[-len(END) :] == list(END)
+    await go(filled, whole, ranges=ranges)
+    assert names(whole.written)[-len(END) :] == [f"{ranges - 1:05}.json", *END[1:]]
     for left in range(1, len(END) + 1):
         store = FullStore(tmp_path / f"{left}", len(whole.written) - left)
         with pytest.raises(OutputError, match="out of space"):
-            await go(filled, store)
+            await go(filled, store, ranges=ranges)
         store.room = 1000
-        await ends(filled, store, seal_is_final=left <= END[::-1].index("parts.json"))
+        await ends(filled, store, seal_is_final=left <= END[::-1].index("seal.json"))
 
 
 async def test_a_bucket_that_refuses_a_step_of_the_end(filled: StubServer) -> None:
@@ -120,11 +119,11 @@ async def test_a_bucket_that_refuses_a_step_of_the_end(filled: StubServer) -> No
         with pytest.raises(OutputError, match="QuotaExceeded"):
             await go(filled, S3Store(objects, "results"))
         objects.refuses = lambda number, key: False
-        sealed = any(key.endswith("/parts.json") for key in objects.held)
+        sealed = any(key.endswith("/seal.json") for key in objects.held)
         await ends(filled, S3Store(objects, "results"), seal_is_final=sealed)
 
 
-@pytest.mark.parametrize("name", ["parts.json", "latest.json"])
+@pytest.mark.parametrize("name", ["seal.json", "latest.json"])
 async def test_a_process_that_is_killed_before_a_step_of_the_end(filled: StubServer, tmp_path: Path, name: str) -> None:
     whole = FullStore(tmp_path / "whole", 1000)
     await go(filled, whole)
@@ -139,23 +138,23 @@ async def test_a_process_that_is_killed_before_a_step_of_the_end(filled: StubSer
 
 async def test_the_next_run_of_a_target_that_lost_objects_counts_them_once(filled: StubServer, tmp_path: Path) -> None:
     """The page, the roll-ups and the seal of a run that goes on are those of the process that died."""
-    store = FullStore(tmp_path, 1000)
-    first = await go(filled, store)
-    for number in (0, 4, 11):
+    first = await go(filled, LocalStore(tmp_path / "whole"))
+    for number in (0, 8, 9, 10, 11):
         filled.world.buckets[BUCKET].objects.remove(f"k{number:03}")
-    await asyncio.sleep(1)  # the IDs of runs that begin in one second have no order
-    store.written.clear()
-    second = await audit(filled, tmp_path, part_lines=5)
-    run = second.folder
-    sealed = {name: (run / name).read_bytes() for name in ("parts.json", "report.html", "rollups.json", "bucket.json")}
-    changes = second.summary["changes"]
-    assert changes["verdicts"]["exposed"]["gone"] == 2
-    (run / "summary.json").unlink()
-    (run.parent / "latest.json").write_text(json.dumps({"format": 1, "runs": {"current": {"": first}}}))
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    whole = FullStore(tmp_path / "whole", 1000)
+    changes = RunReader(whole, BUCKET, await go(filled, whole)).summary.changes  # type: ignore[union-attr]
+    assert changes.verdicts["exposed"]["gone"] == 2
+    store = FullStore(tmp_path / "cut", len(whole.written) - END[::-1].index("summary.json") - 1)
+    with pytest.raises(OutputError, match="out of space"):
+        await go(filled, store)
+    store.room = 1000
+    (run,) = {path.parent for path in (tmp_path / "cut").glob("*/*/seal.json") if first not in str(path)}
+    sealed = {name: (run / name).read_bytes() for name in ("seal.json", "report.html", "rollups.json", "run.json")}
     assert check_run(run).exit_code == 4
-    again = await audit(filled, tmp_path, part_lines=5, resume=second.summary["run"])
+    second = await go(filled, store, run.name.removeprefix("run="))
     assert {name: (run / name).read_bytes() for name in sealed} == sealed
-    assert again.summary["changes"] == changes
+    assert RunReader(store, BUCKET, second).summary.changes == changes  # type: ignore[union-attr]
     assert check_run(run).exit_code == 0
 
 
@@ -187,29 +186,6 @@ async def test_a_summary_that_counts_otherwise_than_its_lines_is_altered(
         found = check_run(result.folder)
         assert found.exit_code == 1
         assert any(sentence in fault for fault in found.faults), (member, found.faults)
-
-
-async def test_a_divided_run_whose_disk_is_full_at_a_step_of_its_end(filled: StubServer, tmp_path: Path) -> None:
-    whole = FullStore(tmp_path / "whole", 1000)
-    await Divided(filled, tmp_path / "whole", store=whole).whole(2)
-    assert names(whole.written)[-5:] == [*END[1:]]
-    for left in range(1, 6):
-        out = tmp_path / f"{left}"
-        store = FullStore(out, len(whole.written) - left)
-        divided = Divided(filled, out, store=store)
-        with pytest.raises(OutputError, match="out of space"):
-            await divided.whole(2)
-        before, found = seal(store), checked(store)
-        complete = run_in(store).complete
-        assert (found.faults, found.exit_code) == ((), 0 if complete else 4)
-        store.room = 1000
-        try:
-            await divided.combine()
-        except RunComplete:
-            assert complete
-        assert checked(store).exit_code == 0
-        assert last_run(store, Target(BUCKET)).run_id == divided.run_id  # type: ignore[union-attr]
-        assert left > END[::-1].index("parts.json") or seal(store) == before
 
 
 async def test_a_verification_writes_its_summary_last(filled: StubServer, ledger: Ledger, tmp_path: Path) -> None:

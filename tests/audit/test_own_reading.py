@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from auditor.audit.begin import with_own_reading
+from auditor.audit.ask_bucket import with_own_reading
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped, Unread
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings

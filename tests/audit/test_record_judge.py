@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.audit.record_judge import RecordJudge
+from auditor.audit.record import RecordJudge
 from auditor.hashing.status import HashStatus
 from auditor.model.bucket import PublicAccessBlock
 from auditor.model.finding import RuleUndecided

@@ -8,22 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from auditor.audit.resume import checkpoint, selection_of
+from auditor.audit.resume import begun_plan, check_facts, check_rollups, selection_of
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Unread
 from auditor.model.target import Target
-from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
-from auditor.runs.folder import RunFolder
+from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.support.killed_run import put
-from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_summary
+from tests.support.killed_run import begin, end, put
+from tests.support.samples.bucket import facts
+from tests.support.samples.reports import RUN, judged, sample_file, sample_summary
 
 BUCKET = Target("audited", "photos/", start_after="photos/b", stop_at="photos/y")
 SELECTION: dict[str, Any] = {"rules": {"E01": None}, "trusted": [], "algorithms": None}
-STATE = f"bucket=audited/run={RUN}/state.json"
+STATE = f"bucket=audited/run={RUN}/checkpoint/00000.json"
 
 
 @pytest.fixture
@@ -31,36 +36,34 @@ def store(tmp_path: Path) -> LocalStore:
     return LocalStore(tmp_path)
 
 
-def begin(store: LocalStore, *, complete: bool = False) -> None:
+def write(store: LocalStore, *, complete: bool = False) -> RunPlan:
     """A run of BUCKET with one object, stopped or complete."""
-    tally = Tally()
-    with RunFolder(
-        store, "audited", RUN, target=BUCKET, selection=SELECTION, tally=tally, rollups=RollUpBuilder()
-    ) as folder:
+    tally, plan = Tally(), begin(store, target=BUCKET, selection=SELECTION)
+    with Segment(store, "audited", RUN, tally=tally) as folder:
         folder.prepare()
         put(folder, tally, judged("photos/c"))
         if complete:
-            folder.finish(sample_summary(tally), "", ROLLED_UP)
+            end(store, folder, sample_summary(tally, target=BUCKET))
         else:
             folder.save()
+    return plan
+
+
+def found(store: LocalStore, target: Target = BUCKET, selection: dict[str, Any] = SELECTION) -> RunPlan:
+    return begun_plan(RunReader(store, "audited", RUN), target, Settings(), selection)
 
 
 def test_the_run_goes_on_where_it_stopped(store: LocalStore) -> None:
-    begin(store)
-    found, target = checkpoint(store, RUN, BUCKET, SELECTION)
-    assert found is not None
-    assert (found.run, found.start_after, found.tally.coverage["audited"], target) == (RUN, "photos/c", 1, BUCKET)
-
-
-def test_the_run_keeps_the_beginning_of_its_range(store: LocalStore) -> None:
-    """The command to resume names the end of the range alone."""
-    begin(store)
-    _, target = checkpoint(store, RUN, Target("audited", "photos/", stop_at="photos/y"), SELECTION)
-    assert target == BUCKET
+    plan = write(store)
+    assert found(store) == plan
+    assert found(store, Target("audited", "photos/", stop_at="photos/y")) == plan, "as the command to resume names it"
+    state = RunReader(store, "audited", RUN).checkpoint("00000")
+    assert state is not None
+    assert (state.run, state.start_after, state.tally.coverage["audited"]) == (RUN, "photos/c", 1)
 
 
 def test_another_target_is_refused(store: LocalStore) -> None:
-    begin(store)
+    write(store)
     for other in (
         Target("audited", "photos/", start_after="photos/a", stop_at="photos/y"),
         Target("audited", "photos/"),
@@ -68,44 +71,54 @@ def test_another_target_is_refused(store: LocalStore) -> None:
         Target("audited", "photos/", versions=True, stop_at="photos/y"),
     ):
         with pytest.raises(RunChanged, match=f"^run {RUN} has another target, prefix or key range: start a new run$"):
-            checkpoint(store, RUN, other, SELECTION)
+            found(store, other)
 
 
 def test_another_selection_is_refused(store: LocalStore) -> None:
-    begin(store)
+    write(store)
     changes: tuple[dict[str, Any], ...] = ({"rules": {}}, {"trusted": ["a"]}, {"algorithms": ["md5"]})
     for change in changes:
         with pytest.raises(RunChanged, match=f"^run {RUN} began with other rules.* or algorithms.*: resume it"):
-            checkpoint(store, RUN, BUCKET, SELECTION | change)
+            found(store, BUCKET, SELECTION | change)
+
+
+def test_other_settings_of_the_bucket_are_refused_and_what_was_not_read_then_may_be_anything() -> None:
+    unread = Unread("GetBucketAcl", "AccessDenied")
+    check_facts(sample_file(), facts())
+    check_facts(sample_file(), facts(key_policies={"arn": "{}"}))
+    for name in BucketFacts.__struct_fields__:
+        if name in ("bucket", "key_policies", "semantics"):
+            continue
+        with pytest.raises(RunChanged, match=rf"^the settings of bucket audited differ .* \({name}\), .*: start a new"):
+            check_facts(sample_file(), replace(facts(), **{name: unread}))
+        check_facts(sample_file(facts=replace(facts(), **{name: unread})), facts())
 
 
 def test_a_run_that_is_not_there(store: LocalStore, tmp_path: Path) -> None:
     with pytest.raises(
         RunMissing, match=f"^there is no run {RUN} of audited at .*{tmp_path.name}.* wrote anything: check --out"
     ):
-        checkpoint(store, RUN, BUCKET, SELECTION)
+        found(store)
 
 
-def test_a_run_that_is_complete(store: LocalStore) -> None:
-    begin(store, complete=True)
+def test_a_run_that_is_complete_loses_what_only_its_work_needed(tmp_path: Path) -> None:
+    """Its process may have died after it wrote the summary."""
+    write(LocalStore(tmp_path), complete=True)
+    store = LocalStore(tmp_path)
+    store.put(STATE, b"{}")
     with pytest.raises(RunComplete, match=f"^run {RUN} is complete: there is nothing to resume$"):
-        checkpoint(store, RUN, BUCKET, SELECTION)
+        found(store)
+    assert store.list(f"bucket=audited/run={RUN}/checkpoint/") == []
 
 
-def test_a_run_without_a_checkpoint_begins_with_the_target_that_was_asked_for(store: LocalStore) -> None:
-    store.put(f"bucket=audited/run={RUN}/objects/part-00000-00000.jsonl.gz", b"")
-    assert checkpoint(store, RUN, BUCKET, SELECTION) == (None, BUCKET)
-
-
-def test_counts_that_do_not_add_up_name_the_file(store: LocalStore) -> None:
-    begin(store)
-    state = json.loads(store.get(STATE) or b"")
-    state["tally"]["coverage"]["vanished"] += 1
-    store.put(STATE, json.dumps(state).encode())
-    with pytest.raises(
-        RunDamaged, match=rf"/run={RUN}/state\.json is damaged \(.*listed = audited.*\): start a new run$"
-    ):
-        checkpoint(store, RUN, BUCKET, SELECTION)
+def test_damage_in_a_checkpoint_names_the_file(store: LocalStore) -> None:
+    write(store)
+    run, state = RunReader(store, "audited", RUN), json.loads(store.get(STATE) or b"")
+    wrong = {**state["tally"], "coverage": {**state["tally"]["coverage"], "vanished": 1}}
+    for change, words in (({"tally": wrong}, ".*listed = audited"), ({"rollups": {"groups": 7}}, "")):
+        store.put(STATE, json.dumps(state | change).encode())
+        with pytest.raises(RunDamaged, match=rf"/checkpoint/00000\.json is damaged \({words}.*\): start a new run$"):
+            check_rollups(run, "00000", run.checkpoint("00000"))
 
 
 def test_the_selection_has_what_a_finding_depends_on() -> None:

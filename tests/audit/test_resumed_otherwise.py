@@ -1,4 +1,4 @@
-"""A run that goes on under other circumstances: what was not judged before the stop is not clean after it."""
+"""A run that goes on, also under other circumstances: what was not judged before the stop is not clean after it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import UsageError
+from auditor.errors import RunChanged, UsageError
+from auditor.model.bucket import PublicAccessBlock
+from tests.audit.divided.test_combine import groups
 from tests.support.audit_runs import Result, audit
+from tests.support.divided_runs import Divided
+from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import STRANGER, Odd, StubBucket
 
@@ -47,14 +51,25 @@ async def test_rule_that_was_undecided_before_the_stop_stays_so(
     assert whole.code == 4
 
 
-async def test_rule_that_is_undecided_after_the_stop_is_so_for_the_run(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
+@pytest.mark.parametrize("ranges", [1, 4])
+async def test_a_run_whose_bucket_was_opened_meanwhile_does_not_call_its_objects_masked(
+    stub: StubServer, filled: StubBucket, tmp_path: Path, ranges: int
 ) -> None:
-    first = await begin(stub, tmp_path)
-    assert undecided(first) == set()
-    filled.odd["GetBucketAcl"] = Odd.DENIED
-    whole = await audit(stub, tmp_path, resume=first.summary["run"])
-    assert undecided(whole) == {"B03", "B05"}
+    hidden = filled.public_access_block = PublicAccessBlock(ignore_public_acls=True)
+    divided = Divided(stub, tmp_path, only=("O02", "E01"))
+    if ranges == 1:
+        divided.run_id = (await begin(stub, tmp_path, only=("O02", "E01"))).summary["run"]
+    else:
+        await divided.ranges([one.id for one in (await divided.begin(ranges)).ranges[:-1]])
+    filled.public_access_block = None
+    with pytest.raises(RunChanged, match=r"\(public_access_block\).*start a new run"):
+        await divided.begin(ranges, divided.run_id)
+    filled.public_access_block = hidden
+    filled.odd["GetBucketOwnershipControls"] = Odd.DENIED
+    with pytest.raises(RunChanged, match=r"\(ownership\)"):
+        await divided.begin(ranges, divided.run_id)
+    filled.odd.clear()
+    await divided.begin(ranges, divided.run_id)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +100,23 @@ async def test_an_entry_of_trusted_that_trusted_something_before_the_stop_is_not
     whole = await audit(stub, tmp_path, resume=first.summary["run"], **settings)
     assert whole.summary["complete"]
     assert whole.summary["trust_unused"] == ["999988887777"]
+
+
+async def test_a_resumed_run_has_the_same_rollups(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    bucket.versioning = "Enabled"
+    for number in range(30):
+        denied = {"acl"} if number % 7 == 0 else set()
+        for acl in ("public-read", "authenticated-read" if number % 3 else "private"):
+            stub.put(BUCKET, f"a/{number % 5}/{number:02}", b"data", acl=acl, deny=denied)
+    whole = groups(await audit(stub, tmp_path / "whole", versions=True))
+    assert {group["kind"] for group in whole["groups"]} == {"finding", "verdict", "undecided"}
+    assert [step["decides"] for step in whole["first"]] == [0, whole["totals"]["undecided"]]
+    settings: dict[str, Any] = {"versions": True, "max_calls": 60, "part_lines": 3}
+    result = await audit(stub, tmp_path / "cut", **settings)
+    hops = 1
+    while not result.summary["complete"]:
+        assert groups(result)["complete"] is False
+        result = await audit(stub, tmp_path / "cut", **settings, resume=result.summary["run"])
+        hops += 1
+    assert hops > 2
+    assert groups(result) == whole

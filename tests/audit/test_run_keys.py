@@ -14,9 +14,9 @@ from auditor import check_run, judge_run
 from auditor.errors import RunChanged, RunDamaged
 from auditor.model.object import Unread
 from auditor.offline.library.audits import explain_async
-from auditor.runs.bucket_file import BucketFile
-from auditor.runs.key_file import KeyFile
-from tests.support.audit_runs import Result, audit
+from auditor.runs.key_file import KeyFile, StoredPolicies
+from auditor.runs.run_plan import RunPlan
+from tests.support.audit_runs import Result, audit, check, read_back
 from tests.support.divided_runs import Divided
 from tests.support.schemas import check_folder
 from tests.support.servers.clients import client
@@ -53,8 +53,10 @@ def seen(result: Result) -> dict[str, tuple[str, list[str]]]:
     return {line["key"]: (line["verdict"], line["audience"]) for line in result.objects}
 
 
-def described(result: Result) -> BucketFile:
-    return BucketFile.from_json((result.folder / "bucket.json").read_bytes())
+def policies(result: Result) -> StoredPolicies:
+    """The policies in the run folder, whose run.json has none: they are read with the objects."""
+    assert RunPlan.from_json((result.folder / "run.json").read_bytes()).facts.key_policies == {}
+    return KeyFile.from_json((result.folder / "keys.json").read_bytes()).policies
 
 
 async def test_the_keys_policy_names_the_audience(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:
@@ -68,8 +70,7 @@ async def test_the_keys_policy_names_the_audience(stub: StubServer, keys: dict[s
     assert f"kms-key-unread: {MISSING}" in result.line("unread")["reasons"]
     assert f"kms-key: {keys['closed']}" in result.line("closed")["reasons"]
     assert "grants of KMS keys" in result.summary["not_looked_at"]
-    read = described(result).facts.key_policies
-    assert isinstance(read, dict)
+    read = policies(result)
     assert read.keys() == {*keys.values()}
     assert read[MISSING] == Unread("GetKeyPolicy", "NotFoundException")
 
@@ -79,15 +80,14 @@ async def test_a_run_that_goes_on_keeps_the_policies_that_it_has(
 ) -> None:
     first = await audit(stub, tmp_path, key_policies=True, max_calls=19, part_lines=1)
     assert not first.summary["complete"]
-    known = described(first).facts.key_policies
+    known = policies(first)
+    assert known
     whole = await audit(stub, tmp_path, key_policies=True, part_lines=1, resume=first.summary["run"])
     assert whole.summary["complete"]
     assert seen(whole) == seen(await audit(stub, tmp_path, key_policies=True))
-    found = described(whole)
-    assert isinstance(known, dict)
-    assert isinstance(found.facts.key_policies, dict)
-    assert found.facts.key_policies.keys() == {*keys.values()}
-    assert known.items() <= found.facts.key_policies.items()
+    found = policies(whole)
+    assert found.keys() == {*keys.values()}
+    assert known.items() <= found.items()
 
 
 async def test_ranges_read_the_policies_of_their_keys_and_the_run_has_all(
@@ -97,24 +97,24 @@ async def test_ranges_read_the_policies_of_their_keys_and_the_run_has_all(
         stub.world.buckets["audited"].put(f"z/{name}", sse="aws:kms", kms_key=keys[name])
     plain = await audit(stub, tmp_path / "plain", key_policies=True)
     run = Divided(stub, tmp_path / "divided", key_policies=True)
-    result = await run.whole(3, part_lines=1)
+    ids = [one.id for one in (await run.begin(3)).ranges]
+    await run.ranges(ids[:1], part_lines=1)
+    assert not (await run.combine()).complete
+    await run.ranges(ids[1:], part_lines=1)
+    files = [KeyFile.from_json(file.read_bytes()) for file in run.folder.glob("checkpoint/keys-*.json")]
+    assert len(files) == 3
+    result = check(read_back((await run.combine()).to_dict()))
     assert seen(result) == seen(plain)
     assert [line["reasons"] for line in result.objects] == [line["reasons"] for line in plain.objects]
     assert result.summary["not_looked_at"] == plain.summary["not_looked_at"]
-    assert described(result).facts.key_policies == described(plain).facts.key_policies
-    files = sorted(result.folder.glob("keys-*.json"))
-    assert len(files) == 3
-    met = sum(len(KeyFile.from_json(file.read_bytes()).policies) for file in files)
-    assert asked_of_kms(caplog) == len(keys) + met > 2 * len(keys)
-    assert check_folder(result.folder)["keys-*.json"] == len(files)
+    assert policies(result) == policies(plain)
+    met = sum(len(file.policies) for file in files)
+    asked_of_kms = sum(record.name == "werkzeug" for record in caplog.records)  # moto logs each request
+    assert asked_of_kms == len(keys) + met > 2 * len(keys)
+    assert check_folder(result.folder)["keys.json"] == 1
     assert check_run(result.folder).exit_code == 0
     again = await asyncio.to_thread(judge_run, result.folder, out=str(tmp_path / "again"))
     assert {line.key: (line.verdict, list(line.audience)) for line in again.objects()} == seen(plain)
-
-
-def asked_of_kms(caplog: pytest.LogCaptureFixture) -> int:
-    """The number of requests that moto has logged in this test."""
-    return sum(record.name == "werkzeug" for record in caplog.records)
 
 
 async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: dict[str, str], tmp_path: Path) -> None:
@@ -122,14 +122,14 @@ async def test_divided_run_is_resumed_as_it_was_begun(stub: StubServer, keys: di
     await run.begin(2)
     run.settings = replace(run.settings, key_policies=True)
     with pytest.raises(RunChanged, match="was begun without --key-policies: leave that out"):
-        await run.audit("00001")
+        await run.audit("00000")
     with pytest.raises(RunChanged, match="was begun without --key-policies"):
         await run.begin(2, run.run_id)
     begun = Divided(stub, tmp_path, key_policies=True)
     await begun.begin(1)
     begun.settings = replace(begun.settings, key_policies=False)
-    assert (await begun.audit("00001")).complete
-    (file,) = begun.folder.glob("keys-*.json")
+    assert await begun.audit("00000") is None
+    (file,) = begun.folder.glob("checkpoint/keys-*.json")
     file.write_bytes(b'{"format": 1}')
     with pytest.raises(RunDamaged, match=f"{file.name} is damaged"):
         await begun.combine()

@@ -11,7 +11,7 @@ import pytest
 from auditor import judge_run
 from auditor.cli.main import main
 from auditor.model.object import Unread
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 from tests.support.audit_runs import Result, audit
 from tests.support.schemas import check_folder
 from tests.support.servers.stub import StubServer
@@ -45,11 +45,11 @@ async def test_every_engine_reads_the_tags_alike(stub: StubServer, tagged: StubB
         result = await audit(stub, tmp_path / engine, engine=engine)
         assert seen(result) == [("exposed", ["anyone"], ["policy-allow: #1"])]
         assert [stub.count(call) for call in CALLS] == [1, 1]
-        written = (result.folder / "bucket.json").read_text()
-        facts = BucketFile.from_json(written.encode()).facts
+        written = (result.folder / "run.json").read_text()
+        facts = RunPlan.from_json(written.encode()).facts
         assert (facts.abac, facts.tags) == (True, {"team": "red"})
         assert "4711" not in written
-        assert check_folder(result.folder)["bucket.json"] == 1
+        assert check_folder(result.folder)["run.json"] == 1
     stub.forget()
     made = await asyncio.to_thread(judge_run, result.folder, out=str(tmp_path / "again"))
     assert [(line.verdict, list(line.audience)) for line in made.objects()] == [("exposed", ["anyone"])]
@@ -67,7 +67,7 @@ async def test_without_abac_or_without_an_answer_the_same_policy_opens_nothing(
     for engine in ENGINES:
         result = await audit(stub, tmp_path, engine=engine)
         assert seen(result) == [("unknown", [], ["bucket-tags-unread: AccessDenied"])]
-        facts = BucketFile.from_json((result.folder / "bucket.json").read_bytes()).facts
+        facts = RunPlan.from_json((result.folder / "run.json").read_bytes()).facts
         assert facts.abac == Unread("GetBucketAbac", "AccessDenied")
         text = "ABAC of the bucket, which could not be read: GetBucketAbac AccessDenied"
         assert text in result.summary["not_looked_at"]

@@ -469,8 +469,8 @@ def test_runs_without_the_facts(
     bucket.ownership = BUCKET_OWNER_ENFORCED
     run = audited("--only", "O02")
     assert "ACLs are off on audited already" in said(capfd, 2, run, "--out", "kit")
-    (Path(run) / "bucket.json").unlink()
-    assert "bucket.json is gone" in said(capfd, 1, run, "--out", "kit")
+    (Path(run) / "run.json").unlink()
+    assert "run.json is gone" in said(capfd, 1, run, "--out", "kit")
     assert not Path("kit").exists()
 
 

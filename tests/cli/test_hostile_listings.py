@@ -129,7 +129,7 @@ def test_fault_on_a_later_page_keeps_the_lines_before(run: Run, server: HookedSe
     code, out, err = run("audit", TARGET, "--level", "exposure", "--concurrency", "4")
     assert (code, out) == (1, "")
     assert "names wanted0" in err
-    checkpoints = list(tmp_path.rglob("state.json"))
+    checkpoints = list(tmp_path.rglob("checkpoint/00000.json"))
     assert len(checkpoints) == 1
     assert json.loads(checkpoints[0].read_text())
 

@@ -30,9 +30,9 @@ async def test_page_again_is_the_page_of_the_run(
     (tmp_path / "none").mkdir()
     assert main(["report", str(tmp_path / "none")]) == 2
     assert main(["report", str(result.folder), "--out", str(tmp_path / "no" / "page.html")]) == 1
-    (result.folder / "bucket.json").unlink()
+    (result.folder / "run.json").unlink()
     assert main(["report", str(result.folder), "--out", "-"]) == 1
-    assert "bucket.json is gone" in capsys.readouterr().err
+    assert "run.json is gone" in capsys.readouterr().err
 
 
 def test_run_killed_before_its_first_part_has_a_page_that_says_so(
@@ -84,10 +84,10 @@ def killed(stub: StubServer, tmp_path: Path) -> Path:
         stub.put(BUCKET, key, b"x", acl="public-read" if key == "a" else "private")
     out = ("--endpoint-url", stub.url, "--out", str(tmp_path / "runs"), "--quiet")
     stub.faults = [lambda operation, key, nth: Fault(Kind.ERROR, 503, "SlowDown") if key == "c" else None]
-    assert main(["audit", f"s3://{BUCKET}", "--max-calls", "22", *out]) == 4
+    assert main(["audit", f"s3://{BUCKET}", "--max-calls", "18", *out]) == 4
     (folder,) = tmp_path.glob(f"runs/bucket={BUCKET}/run=*")
     assert (folder / "objects" / "part-00000-00000.jsonl.gz").exists()
-    for name in ("summary.json", "report.html", "rollups.json", "parts.json"):
+    for name in ("summary.json", "report.html", "rollups.json", "seal.json"):
         (folder / name).unlink()
     return folder
 
@@ -114,7 +114,7 @@ def test_killed_run_with_a_damaged_file_is_refused(killed: Path, capsys: pytest.
         (part, gzip.compress(first), "is damaged"),
         (part, None, "is damaged"),
         (other, None, "is damaged"),
-        (killed / "bucket.json", None, "bucket.json is gone"),
+        (killed / "run.json", None, "run.json is gone"),
     ):
         whole = file.read_bytes()
         file.unlink() if data is None else file.write_bytes(data)

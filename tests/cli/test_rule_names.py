@@ -36,7 +36,7 @@ def without_the_run(value: Any) -> Any:
 def folder(out: str) -> dict[str, Any]:
     """Return the lines and the configuration of a run folder, and its exact names of files."""
     parts = {path.name: gzip.decompress(path.read_bytes()) for path in Path(out).glob("*/part-*.jsonl.gz")}
-    known = json.loads(Path(out, "bucket.json").read_text())
+    known = json.loads(Path(out, "run.json").read_text())
     return {**parts, "bucket": without_the_run(known)}
 
 

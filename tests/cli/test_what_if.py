@@ -157,8 +157,8 @@ def test_a_run_that_another_version_judged_and_one_that_lost_its_facts(ask: Ask,
     found = answer(ask, 0, "--acls-off")
     assert moves(found) == {("exposed", "private"): ["a"]}
     assert found["remarks"][0].startswith("1 object had another verdict in the run")
-    (file,) = Path("auditor-runs").rglob("bucket.json")
+    (file,) = Path("auditor-runs").rglob("run.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "now": "yesterday"}))
-    assert "the time in bucket.json" in said(ask, 1, "--acls-off")
+    assert "the time in run.json" in said(ask, 1, "--acls-off")
     file.unlink()
-    assert "bucket.json is gone, and the run is judged by it: audit again" in said(ask, 1, "--acls-off")
+    assert "run.json is gone, and the run is judged by it: audit again" in said(ask, 1, "--acls-off")

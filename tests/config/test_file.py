@@ -126,7 +126,7 @@ def test_an_object_is_accepted_only_with_all_it_lacks() -> None:
 
 
 def test_a_key_without_a_value_in_a_stored_configuration_is_refused() -> None:
-    """bucket.json is JSON: null would stand for a key that is left out, and the exception for more objects."""
+    """run.json is JSON: null would stand for a key that is left out, and the exception for more objects."""
     entry = {"rule": "O02", "owner": "me", "reason": "a site", "until": "2999-12-31", "prefix": None}
     with pytest.raises(ConfigError, match="has null, which TOML does not have: leave the key out"):
-        read({"exceptions": [entry]}, "bucket.json")
+        read({"exceptions": [entry]}, "run.json")

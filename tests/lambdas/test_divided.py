@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.divided.range import range_audit
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import RangeAudit
 from auditor.config.settings import Settings
 from auditor.errors import RunError, RunTaken, UsageError
 from auditor.lambdas.audit import AuditFunction
@@ -143,7 +142,7 @@ async def test_a_range_that_never_comes_further_fails(service: AuditFunction, fi
         account.deadline.come()
 
     filled.faults = [at_each_call]
-    event, fruitless = step(plan, "range", range="00001", at_once=2), []
+    event, fruitless = step(plan, "range", range="00000", at_once=2), []
     for number in range(MOST_FRUITLESS):
         answer = await service.handle({**event, "fruitless": number}, account.around())
         fruitless.append((answer["complete"], answer["fruitless"]))
@@ -193,11 +192,11 @@ async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_ran
 ) -> None:
     plan, account = await planned(service), Account()
     run = plan["event"]["run"]
-    await ranged(service, plan, "00001", account)
+    await ranged(service, plan, "00000", account)
     for more in ({"run": run}, {"run": run, "hop": 1}, {}):  # each range at work has a share of the one ceiling
         with pytest.raises(RunError, match=rf"did not start: run {run} has the bucket, until"):
             await planned(service, **more)
-    await ranged(service, plan, "00002", account)
+    await ranged(service, plan, "00001", account)
     place = tmp_path / "divided" / "bucket=audited" / "running.json"
     running = json.loads(place.read_text())
     running["holder"]["until"] = 0  # the deadline of each function has passed
@@ -205,7 +204,7 @@ async def test_no_start_gets_the_bucket_while_a_function_may_be_at_work_on_a_ran
     newer = await planned(service, run=run)
     assert newer["ranges"] == plan["ranges"][2:]
     with pytest.raises(RunTaken, match="has the bucket"):
-        await service.handle(step(plan, "range", range="00003", at_once=2), account.around())
+        await service.handle(step(plan, "range", range="00002", at_once=2), account.around())
 
 
 async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
@@ -220,16 +219,16 @@ async def test_a_redriven_range_waits_for_a_function_of_the_failed_attempt(
 
     filled.faults = [hold]
     first, redriven = (
-        step(plan, "range", range="00001", at_once=2, attempt=attempt) for attempt in ("first", "first, redrive 1")
+        step(plan, "range", range="00000", at_once=2, attempt=attempt) for attempt in ("first", "first, redrive 1")
     )
     valid("audit-event", redriven)
     at_work = asyncio.create_task(service.handle(first, account.around()))
     await came.wait()
     before = len(filled.calls)
-    with pytest.raises(RunTaken, match="may be working on range 00001"):
+    with pytest.raises(RunTaken, match="may be working on range 00000"):
         await service.handle(redriven, account.around())
-    with pytest.raises(RunTaken, match="range 00002 waits, because functions may be working on 1 others, of 1"):
-        await service.handle({**redriven, "range": "00002", "at_once": 1}, account.around())
+    with pytest.raises(RunTaken, match="range 00001 waits, because functions may be working on 1 others, of 1"):
+        await service.handle({**redriven, "range": "00001", "at_once": 1}, account.around())
     assert len(filled.calls) == before
     assert account.messages == []
     filled.faults = []
@@ -243,9 +242,9 @@ async def test_the_shares_of_a_ceiling_never_exceed_it(
 ) -> None:
     seen: list[float | None] = []
 
-    def noted(run: str, range_id: str, target: Target, settings: Settings, *rest: Any, **more: Any) -> Audit:
+    def noted(run: str, range_id: str, target: Target, settings: Settings, *rest: Any, **more: Any) -> RangeAudit:
         seen.append(settings.max_rate)
-        return range_audit(run, range_id, target, settings, *rest, **more)
+        return RangeAudit(run, range_id, target, settings, *rest, **more)
 
     plan = await planned(service, max_rate=300)
     noting = DividedFunction(environ_of(filled, tmp_path / "divided"), audit_range=noted)
@@ -273,7 +272,7 @@ async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> 
         ({"action": "plan", "event": audited, "hop": 1}, "'hop' is not allowed together with an action"),
         ({"action": "plan", "event": {**audited, "start_after": "a"}}, "one whole bucket or prefix"),
         ({"action": "plan", "event": {**audited, "max_calls": 9}}, "max_calls cannot be combined with ranges"),
-        ({"action": "range", "event": audited, "range": "00001"}, "names no run"),
+        ({"action": "range", "event": audited, "range": "00000"}, "names no run"),
         ({"action": "summarize", "event": audited}, "names no run"),
         ({"action": "range", "event": {**audited, "run": "x"}}, "belongs to the action range alone"),
         ({"action": "plan", "event": audited, "at_once": 0}, "not a whole number"),
@@ -282,9 +281,9 @@ async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> 
         ({"action": "range", "event": {"bucket": "another-bucket", "run": "x"}, "range": "../x"}, "is not a run ID"),
     )
     plan = await planned(service)
-    known = step(plan, "range", range="00001", at_once=2)
+    known = step(plan, "range", range="00000", at_once=2)
     await check(
-        ({**known, "range": "../x"}, r"has no range '\.\./x': give 00001 to 00004"),
+        ({**known, "range": "../x"}, r"has no range '\.\./x': give 00000 to 00003"),
         ({**known, "range": "1" * 5000}, "has no range"),
         ({**known, "event": {**plan["event"], "bucket": "b" * 5000}}, "bucket"),
     )

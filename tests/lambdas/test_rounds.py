@@ -12,14 +12,13 @@ from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
 
 WRITES = (
-    *(".auditor-probe", "bucket.json", "findings", "index.html", "latest.json", "objects", "parts.json", "report.html"),
-    *("rollups.json", "running.json", "running.json", "state.json", "state.json", "summary.json"),
+    *(".auditor-probe", "00000.json", "00000.json", "findings", "index.html", "latest.json", "objects", "report.html"),
+    *("rollups.json", "run.json", "running.json", "running.json", "seal.json", "summary.json"),
 )
 READS = ("latest.json", "latest.json", "rollups.json", "running.json", "summary.json")
-READS_OF_LAST_RUN = (
-    *("", "bucket.json", "findings", "objects", "parts.json", "rollups.json", "state.json", "summary.json"),
-    "summary.json",
-)
+DELETES = ("00000.json",)
+"""The checkpoint."""
+READS_OF_LAST_RUN = ("", "run.json", "findings", "objects", "seal.json", "rollups.json", "summary.json", "summary.json")
 """The reading of the last run, with which the next night compares its own; an empty name lists its files."""
 
 
@@ -60,6 +59,6 @@ async def test_an_audit_sends_its_run_folder_in_few_calls(stub: StubServer) -> N
     for night, more in (("2026-01-02T03:04:05Z", ()), ("2026-01-03T03:04:05Z", READS_OF_LAST_RUN)):
         (summary,) = (await service.handle({**SCHEDULE, "time": night}, Account().around()))["runs"]
         assert (summary["complete"], summary["findings"]["high"] > 0) == (True, True)
-        assert sorted(name for method, name in calls.made if method == "PUT") == [*WRITES]
-        assert sorted(name for method, name in calls.made if method != "PUT") == sorted([*READS, *more])
+        for method, names in (("PUT", WRITES), ("GET", (*READS, *more)), ("DELETE", DELETES)):
+            assert sorted(name for made, name in calls.made if made == method) == sorted(names)
         calls.made.clear()

@@ -11,10 +11,12 @@ from typing import Any
 import boto3
 import pytest
 
-from auditor.errors import RunChanged, RunError, UsageError
+from auditor.errors import RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
+from auditor.lambdas.handover import MOST_FRUITLESS
 from auditor.lambdas.scale import Scale, machine_for
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
 from tests.support.servers.stub import StubServer
@@ -115,9 +117,25 @@ async def test_a_divided_run_that_did_not_end_goes_on_divided_whatever_the_estim
     answer = await service.handle({"bucket": "audited", "run": run}, Account().around())
     assert len(answer["executions"]) == 1
     assert [one["run"] for one in machines.inputs()] == [run]
-    alone = AuditFunction({**fast, "AUDITOR_STATE_MACHINE": ""})
-    with pytest.raises(RunChanged, match="has no state machine: deploy with scale=map"):
-        await alone.handle({"bucket": "audited", "run": run}, Account().around())
+
+
+async def test_a_divided_run_goes_on_in_one_function_if_there_is_no_machine(
+    environ: dict[str, str], stub: StubServer, tmp_path: Path
+) -> None:
+    alone = {**environ, "AUDITOR_MAX_RATE": "unlimited", "AUDITOR_STATE_MACHINE": "", "AUDITOR_CONCURRENCY": "1"}
+    service, account = AuditFunction(alone), Account()
+    plan = await service.handle({"action": "plan", "event": {"bucket": "audited"}}, account.around())
+    stub.faults = [account.deadline.at(*(f"{number:03}" for number in range(2, OBJECTS, 5)))]
+    account.events.append({"bucket": "audited", "run": plan["event"]["run"]})
+    while account.events:
+        (summary,) = (await service.handle(account.events.pop(), account.around()))["runs"]
+    assert account.metric("RunsHandedOn") > MOST_FRUITLESS
+    assert (summary["run"], summary["complete"]) == (plan["event"]["run"], True)
+    assert summary["coverage"]["listed"] == OBJECTS
+    with open_store(str(tmp_path)) as store:
+        run = RunReader(store, "audited", summary["run"])
+        assert [line.key for line in run.objects()] == [f"{number:03}" for number in range(OBJECTS)]
+        assert len(run.by_part()) >= len(plan["ranges"]) == 3
 
 
 async def test_a_machine_that_is_not_there_is_told_and_the_bucket_is_free_again(

@@ -124,7 +124,7 @@ async def test_run_of_a_killed_invocation_is_taken_up_unless_it_is_too_old(stub:
         out, run = tmp_path / f"{age} {passed}", new_run_id(datetime.now(UTC) - timedelta(seconds=age), b"abc")
         folder = out / "bucket=audited" / f"run={run}"
         shutil.copytree(tmp_path / "first" / "bucket=audited" / f"run={before}", folder)
-        for file in folder.glob("*.json"):
+        for file in folder.rglob("*.json"):
             file.write_text(file.read_text().replace(before, run))
         claim(out, run, -1.0, passed=passed)
         (summary,) = (await function(stub, out).handle({}, Account(900.0).around()))["runs"]
@@ -174,7 +174,7 @@ async def test_hop_under_other_rules_ends_the_run_with_a_sentence_and_begins_ane
 
 async def test_run_with_a_damaged_checkpoint_is_not_taken_up_for_ever(stub: StubServer, tmp_path: Path) -> None:
     me, service, run = await first_hop(stub, tmp_path)
-    (tmp_path / "bucket=audited" / f"run={run}" / "state.json").write_text("{")
+    (tmp_path / "bucket=audited" / f"run={run}" / "checkpoint/00000.json").write_text("{")
     (summary,) = (await service.handle(me.events.pop(), me.around()))["runs"]
     assert summary["run"] != run
     assert summary["coverage"]["listed"] == OBJECTS

@@ -12,32 +12,28 @@ from typing import Any, Final
 
 import pytest
 
+from auditor.offline.library.run import open_run
 from auditor.offline.library.runs import check_run
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import RunFolder
-from auditor.runs.paths import run_path
+from auditor.runs.paths import FIRST, run_path
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.support.killed_run import PART, judgements, put_all
-from tests.support.samples.reports import ROLLED_UP, RUN, sample_file, sample_summary, target
+from tests.support.killed_run import PART, begin, end, judgements, put_all
+from tests.support.samples.reports import RUN, sample_summary
 
 NIGHTS: Final = tuple(f"2026010{day}T030405Z-0a1b2c" for day in (1, 2, 3))
 OBJECTS: Final = "objects/part-00000-{:05}.jsonl.gz"
 
 
-def described(part: int) -> bytes:
-    return sample_file().to_json()
-
-
 def write_run(root: Path, run_id: str = RUN, previous: str | None = None, until: int | None = None) -> Path:
     """A run of 23 objects in five parts; of fewer, which has not ended, if `until` says so."""
     store, tally = LocalStore(root), Tally()
-    ways = {"part_lines": PART, "fresh": True, "describe": described, "previous": previous}
-    with RunFolder(store, "audited", run_id, target=target(), tally=tally, **ways) as folder:  # type: ignore[arg-type]
-        folder.prepare()
-        put_all(folder, tally, judgements()[:until])
-        summary = sample_summary(tally, run=run_id, complete=until is None)
-        folder.finish(summary, "page", ROLLED_UP, update_latest=True)
+    begin(store, run_id, against=previous)
+    with Segment(store, "audited", run_id, tally=tally, part_lines=PART, fresh=True) as segment:
+        segment.prepare()
+        put_all(segment, tally, judgements()[:until])
+        end(store, segment, sample_summary(tally, run=run_id, complete=until is None), update_latest=True)
     return root / run_path("audited", run_id)
 
 
@@ -72,7 +68,7 @@ def test_a_flipped_byte_and_a_part_that_is_removed(run: Path) -> None:
         data = bytearray(whole)
         data[at] ^= 1
         part.write_bytes(data)
-        assert faults(run) == [f"{kind}/{part.name} was altered: its SHA-256 is not the one in parts.json"], at
+        assert faults(run) == [f"{kind}/{part.name} was altered: its SHA-256 is not the one in seal.json"], at
         part.unlink()
         assert faults(run) == [f"{kind}/{part.name} is gone"]
         part.write_bytes(whole)
@@ -89,17 +85,23 @@ def test_two_parts_that_are_swapped(run: Path) -> None:
     ]
 
 
-def test_a_part_that_is_added(run: Path) -> None:
-    (run / OBJECTS.format(9)).write_bytes(gzip.compress(b'{"key":"x"}\n'))
-    assert faults(run) == [f"{OBJECTS.format(9)} is not named in parts.json: it was added"]
+def test_a_part_that_is_added_is_a_fault_and_an_added_checkpoint_changes_nothing(run: Path) -> None:
+    keys = [line.key for line in open_run(run).objects()]
+    (run / "checkpoint").mkdir(exist_ok=True)
+    (run / "checkpoint" / "00001.json").write_text(json.dumps({"v": 1}))
+    for name in (OBJECTS.format(9), "objects/part-00009-00000.jsonl.gz"):
+        (run / name).write_bytes(gzip.compress(b'{"key":"x"}\n'))
+        assert faults(run) == [f"{name} is not named in seal.json: it was added"]
+        assert [line.key for line in open_run(run).objects()] == keys
+        (run / name).unlink()
 
 
 def test_another_file_that_is_edited_or_removed(run: Path) -> None:
-    for name in ("parts.json", "bucket.json", "report.html", "state.json"):
+    for name in ("seal.json", "run.json", "report.html", "rollups.json"):
         file = run / name
         whole = file.read_bytes()
         file.write_bytes(whole + b" ")
-        source = "summary.json" if name in ("state.json", "parts.json") else "parts.json"
+        source = "summary.json" if name == "seal.json" else "seal.json"
         assert f"{name} was altered: its SHA-256 is not the one in {source}" in faults(run)
         file.unlink()
         assert any(found.startswith(f"{name} is gone") for found in faults(run)), name
@@ -107,26 +109,23 @@ def test_another_file_that_is_edited_or_removed(run: Path) -> None:
 
 
 def edit_seal(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change parts.json, and its digest in summary.json."""
-    value = json.loads((run / "parts.json").read_text())
+    """Change seal.json, and its digest in summary.json."""
+    value = json.loads((run / "seal.json").read_text())
     change(value)
-    (run / "parts.json").write_text(json.dumps(value))
-    seal_anew(run, "parts.json")
+    (run / "seal.json").write_text(json.dumps(value))
+    seal_anew(run)
 
 
-def seal_anew(run: Path, name: str) -> None:
-    """Replace the digest of a file in summary.json."""
+def seal_anew(run: Path) -> None:
+    """Replace the digest of seal.json in summary.json."""
     summary = json.loads((run / "summary.json").read_text())
-    summary.setdefault("sealed", {})[name] = hashlib.sha256((run / name).read_bytes()).hexdigest()
+    summary["sealed"] = {"seal.json": hashlib.sha256((run / "seal.json").read_bytes()).hexdigest()}
     (run / "summary.json").write_text(json.dumps(summary))
 
 
 def reseal(run: Path, name: str, data: bytes) -> None:
     """Replace a file of the run, and its digest, as a forger would."""
     (run / name).write_bytes(data)
-    if name == "state.json":
-        seal_anew(run, name)
-        return
     digest = hashlib.sha256(data).hexdigest()
 
     def change(value: dict[str, Any]) -> None:
@@ -146,14 +145,10 @@ def test_lines_that_are_swapped_or_left_out_and_sealed_anew(tmp_path: Path) -> N
     reseal(run, name, gzip.compress(b"".join([second, first, *rest])))
     assert faults(run) == [
         f"{name} has keys out of order",
-        f"{name} has another first or last key than parts.json says",
+        f"{name} has another first or last key than seal.json says",
     ]
     reseal(run, name, gzip.compress(b"".join([first, *rest])))
-    assert faults(run) == [f"{name} has 4 lines, and parts.json says 5"]
-    run = write_run(tmp_path / "void")
-    state = json.loads((run / "state.json").read_text())
-    reseal(run, "state.json", json.dumps({**state, "void": [1]}).encode())
-    assert faults(run)[0].endswith("is left out by state.json, although it is sealed")
+    assert faults(run) == [f"{name} has 4 lines, and seal.json says 5"]
     run = write_run(tmp_path / "left out")
     (run / name).unlink()
     edit_seal(run, lambda value: value["parts"].remove(next(one for one in value["parts"] if one["path"] == name)))
@@ -162,17 +157,17 @@ def test_lines_that_are_swapped_or_left_out_and_sealed_anew(tmp_path: Path) -> N
 
 def test_a_seal_that_is_damaged_or_gone(run: Path) -> None:
     for data in (b"", b"[]", b'{"format": 1}', b'{"format": 2}'):
-        (run / "parts.json").write_bytes(data)
-        assert any("parts.json is damaged" in fault for fault in faults(run)), data
-    (run / "parts.json").unlink()
-    assert faults(run) == ["parts.json is gone: a complete run has one"]
+        (run / "seal.json").write_bytes(data)
+        assert any("seal.json is damaged" in fault for fault in faults(run)), data
+    (run / "seal.json").unlink()
+    assert faults(run) == ["seal.json is gone: a complete run has one"]
 
 
 def test_the_seal_of_another_run(tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / str(number), run_id) for number, run_id in enumerate(NIGHTS[:2]))
-    (two / "parts.json").write_bytes((one / "parts.json").read_bytes())
-    seal_anew(two, "parts.json")
-    assert f"parts.json is that of another run, {NIGHTS[0]}" in faults(two)
+    (two / "seal.json").write_bytes((one / "seal.json").read_bytes())
+    seal_anew(two)
+    assert f"seal.json is that of another run, {NIGHTS[0]}" in faults(two)
 
 
 def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
@@ -180,18 +175,17 @@ def test_a_run_that_has_not_ended(tmp_path: Path) -> None:
     assert faults(run) == []
     assert check_run(run).exit_code == 4
     store = LocalStore(tmp_path)
-    state = load_checkpoint(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN, FIRST)
     assert state is not None
     tally = state.tally
-    folder = RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
-    with folder:
-        folder.prepare()
-        put_all(folder, tally, judgements()[13:20])
-        folder.save()
+    with Segment(store, "audited", RUN, tally=tally, state=state, part_lines=PART) as segment:
+        segment.prepare()
+        put_all(segment, tally, judgements()[13:20])
+        segment.save()
     found = check_run(run)
     assert (found.faults, found.exit_code) == ((), 4)
     assert "the run has not ended" in found.lacks[0]
-    (run / "parts.json").unlink()
+    (run / "seal.json").unlink()
     assert "the run has not ended" in check_run(run).lacks[0]
 
 
@@ -208,11 +202,11 @@ def test_the_chain_leads_to_the_first_run(nights: list[Path]) -> None:
 
 
 def test_a_run_of_the_chain_whose_seal_is_replaced_or_that_is_sealed_anew(nights: list[Path]) -> None:
-    whole = (nights[1] / "parts.json").read_bytes()
-    (nights[1] / "parts.json").write_bytes(b"{}")
+    whole = (nights[1] / "seal.json").read_bytes()
+    (nights[1] / "seal.json").write_bytes(b"{}")
     assert faults(nights[2]) == [f"the seal of the earlier run {NIGHTS[1]} is not the one that its summary names"]
-    (nights[1] / "parts.json").write_bytes(whole)
-    reseal(nights[1], "bucket.json", b"{}")
+    (nights[1] / "seal.json").write_bytes(whole)
+    reseal(nights[1], "run.json", b"{}")
     assert faults(nights[2]) == [
         f"the summary of the earlier run {NIGHTS[1]} was altered after run {NIGHTS[2]} named it"
     ]
@@ -233,10 +227,10 @@ def test_old_runs_of_the_chain_may_be_deleted(nights: list[Path]) -> None:
 
 def test_hostile_names_in_the_seal_are_no_paths(run: Path) -> None:
     edit_seal(run, lambda value: value["parts"].append({**value["parts"][0], "path": "../\x1b[2J"}))
-    assert "parts.json names no part's file" in faults(run)
+    assert "seal.json names no part's file" in faults(run)
     for name in ("../../x", "20260230T030405Z-0a1b2c", RUN, "20270102T030405Z-0a1b2c"):
         edit_seal(run, lambda value, name=name: value.update(previous={"run": name, "sha256": "f"}))  # type: ignore[misc]
-        assert "parts.json names a previous run that is not earlier" in faults(run), name
+        assert "seal.json names a previous run that is not earlier" in faults(run), name
 
 
 def test_damaged_lines_and_files_that_are_sealed_anew(run: Path) -> None:
@@ -245,16 +239,16 @@ def test_damaged_lines_and_files_that_are_sealed_anew(run: Path) -> None:
     for damage in (b"no line", b'{"key":"k005", no JSON}', b'{"key":"k005"}', b'{"key":"k005","outcome":"good"}'):
         reseal(run, name, gzip.compress(b"".join([damage, b"\n", *rest])))
         assert any(fault.startswith(f"{name} is damaged (") for fault in faults(run)), damage
-    for other in ("bucket.json", "state.json"):
+    for other in ("run.json", "rollups.json"):
         reseal(run, other, b"no JSON")
         assert f"{other} is damaged (it is not JSON)" in faults(run)
 
 
 def test_a_name_that_leads_elsewhere_is_damage(run: Path) -> None:
-    whole = {name: (run / name).read_bytes() for name in ("parts.json", "summary.json")}
+    whole = {name: (run / name).read_bytes() for name in ("seal.json", "summary.json")}
     for name in ("../../../secret", "/etc/passwd", "objects/../../x", "latest.json", "", "a\0b"):
         edit_seal(run, lambda value, name=name: value["files"].update({name: "0" * 64}))  # type: ignore[misc]
-        assert faults(run) == ["parts.json is damaged (files names a file that no run has)"], name
+        assert faults(run) == ["seal.json is damaged (files names a file that no run has)"], name
         for path, data in whole.items():
             (run / path).write_bytes(data)
     for name in ("../../../secret", "/etc/passwd", "a\0b"):

@@ -16,7 +16,7 @@ from auditor.model.object import Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
 from auditor.model.summary import Summary
 from auditor.offline.diff import diff
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 from tests.support.samples.reports import RUN, sample_file, target
 
 NONE = Skipped("not asked")
@@ -34,7 +34,7 @@ class Lines:
 
     run_id: str = RUN
     summary: Summary | None = None
-    bucket_file: BucketFile | None = FILE
+    plan: RunPlan | None = FILE
     last_key: str | None = "\U0010ffff"
 
     def objects(self) -> Iterable[ObjectLine]:
@@ -108,7 +108,7 @@ def test_object_that_a_stopped_run_did_not_reach_is_neither_gone_nor_new() -> No
 def test_runs_of_different_targets_are_refused() -> None:
     other = replace(FILE, target=target(prefix="p/"))
     with pytest.raises(UsageError, match="different targets"):
-        changes(Lines([], []), Lines([], [], bucket_file=other))
+        changes(Lines([], []), Lines([], [], plan=other))
 
 
 def test_versions_of_a_key_are_compared_each_with_itself() -> None:
@@ -168,4 +168,4 @@ def test_only_an_inventory_tells_dormant_from_private() -> None:
 
 def test_run_that_does_not_say_which_rules_it_judged_resolves_nothing() -> None:
     old = Lines([line("a")], [finding("a")])
-    assert changes(old, Lines([line("a")], [], bucket_file=None)) == [("unread", "a")]
+    assert changes(old, Lines([line("a")], [], plan=None)) == [("unread", "a")]

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from msgspec.structs import replace
 
 from auditor.model.access import Verdict
-from auditor.runs.folder import RunFolder
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_object
+from tests.support.killed_run import begin, end
 from tests.support.paths import ROOT
-from tests.support.samples.reports import ROLLED_UP, judged, sample_file, sample_summary, target
+from tests.support.samples.reports import judged, sample_summary
 
 OBJECTS: Final = 150_000
 MEMORY: Final = 110
@@ -35,20 +35,17 @@ sys.exit(code)
 
 def write(store: LocalStore, night: int) -> str:
     """Write a run, of whose objects every ten thousandth is exposed: half open and half close on the second night."""
-    run, tally = f"2026010{night}T030000Z-0a1b2c", Tally()
-    described = sample_file(run=run, target=target()).to_json()
-    with RunFolder(
-        store, "audited", run, target=target(), tally=tally, fresh=True, describe=lambda first: described
-    ) as folder:
-        folder.prepare()
+    run, tally = begin(store, f"2026010{night}T030000Z-0a1b2c").run, Tally()
+    with Segment(store, "audited", run, tally=tally, fresh=True) as segment:
+        segment.prepare()
         for number in range(OBJECTS):
             is_open = number % 10_000 == 77 and (number // 10_000 + night) % 2 == 0
             made = judged(f"data/{number:09}.bin", verdict=Verdict.EXPOSED if is_open else Verdict.PRIVATE)
             tally.add(made)
-            if folder.write(made.evidence.ref.key, None, encode_object(made, None, False, None), []):
-                folder.flush()
-        folder.finish(replace(sample_summary(tally), run=run), "", ROLLED_UP)
-    return folder.uri
+            if segment.write(made.evidence.ref.key, None, encode_object(made, None, False, None), []):
+                segment.flush()
+        end(store, segment, sample_summary(tally, run=run))
+    return segment.uri
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -77,9 +77,9 @@ def check_same(before: Result, again: Result) -> None:
     assert sum(again.summary["calls"].values()) == 0
     rollups = [(one.folder / "rollups.json").read_bytes() for one in (before, again)]
     assert rollups[1].replace(again.summary["run"].encode(), before.summary["run"].encode()) == rollups[0]
-    file = json.loads((again.folder / "bucket.json").read_text())
-    assert file["judged_from"]["run"] == before.summary["run"]
-    assert file["read"] == json.loads((before.folder / "bucket.json").read_text())["read"]
+    plan, old = (json.loads((one.folder / "run.json").read_text()) for one in (again, before))
+    assert plan["judged_from"]["run"] == before.summary["run"]
+    assert [(one["facts"], one["ask"]) for one in (plan, old)] == [(old["facts"], old["ask"])] * 2
     for folder in (before.folder, again.folder):
         assert auditor.check_run(folder).exit_code == (0 if before.summary["complete"] else 4)
 
@@ -127,20 +127,6 @@ def test_versions_and_values_of_metadata(stub: StubServer, plain: StubBucket, tm
     check_same(result, judged_again(result))
 
 
-def test_each_part_is_judged_by_the_facts_of_its_process(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
-    """The policy is opened while the run is interrupted."""
-    first = audited(stub, tmp_path, max_calls=50)
-    plain.policy = OPEN
-    result = audited(stub, tmp_path, resume=first.summary["run"])
-    assert result.summary["complete"]
-    read = json.loads((result.folder / "bucket.json").read_text())["read"]
-    assert [one["facts"]["policy"] for one in read] == ["", OPEN]
-    assert read[1]["first_part"] > 0
-    again = judged_again(result)
-    check_same(result, again)
-    assert any("policy" in words and "changed while" in words for words in again.summary["not_looked_at"])
-
-
 def test_a_run_that_has_not_ended(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     result = audited(stub, tmp_path, max_calls=50)
     again = judged_again(result)
@@ -184,10 +170,9 @@ def test_the_ledger_is_not_asked_again(stub: StubServer, plain: StubBucket, tmp_
     assert again.summary["hashing"] == result.summary["hashing"]
 
 
-def test_a_run_that_hashed_and_lost_its_checkpoint(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
+def test_a_run_that_hashed(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     result = asyncio.run(hashed(stub, tmp_path))
     assert result.summary["hashing"]["hashed_now"] == 30
-    (result.folder / "state.json").unlink()
     again = judged_again(result)
     assert bytes_of(again.folder) == bytes_of(result.folder)
     assert (again.summary["hashing"], again.coverage) == (result.summary["hashing"], result.coverage)
@@ -211,14 +196,14 @@ def test_in_another_place_by_another_configuration_and_from_python(
     run = auditor.judge_run(result.folder, out=str(tmp_path / "other"), trusted={STRANGER})
     assert Path(run.place).is_relative_to(tmp_path / "other")
     assert run.verdicts["shared"] == 0
-    assert json.loads((Path(run.place) / "bucket.json").read_text())["auditor"] == VERSION
+    assert json.loads((Path(run.place) / "run.json").read_text())["auditor"] == VERSION
     with pytest.raises(UsageError, match="the keyword 'max_rate' does not apply here: use ignore, level, only"):
         auditor.judge_run(result.folder, max_rate=5)  # type: ignore[call-arg]
 
 
 def test_wrong_settings_and_damaged_files(stub: StubServer, plain: StubBucket, tmp_path: Path) -> None:
     result = audited(stub, tmp_path, rules={"M01": {"required": ["project"]}})
-    file, config = result.folder / "bucket.json", tmp_path / "other.toml"
+    file, config = result.folder / "run.json", tmp_path / "other.toml"
     config.write_text('only = ["K01"]\n')
     told: list[tuple[int, str, tuple[str, ...]]] = [
         (2, "there is no rule 'Z99'", ("--only", "Z99")),
@@ -236,16 +221,16 @@ def test_wrong_settings_and_damaged_files(stub: StubServer, plain: StubBucket, t
         file.write_text(json.dumps(document))
         for arguments in ((), ("--config", str(config))):
             done = command("judge", result.folder, *arguments)
-            assert (done[0], "bucket.json is damaged (configuration: " in done[2]) == (1, True), (rules, done)
+            assert (done[0], "run.json is damaged (configuration: " in done[2]) == (1, True), (rules, done)
     file.write_text('{"format": 1}')
     done = command("judge", result.folder)
-    assert (done[0], "bucket.json is damaged" in done[2]) == (1, True), done
+    assert (done[0], "run.json is damaged" in done[2]) == (1, True), done
     file.unlink()
     done = command("judge", result.folder)
-    assert (done[0], "bucket.json is gone, and the run is judged by it: audit again" in done[2]) == (1, True), done
+    assert (done[0], "run.json is gone, and the run is judged by it: audit again" in done[2]) == (1, True), done
     assert len(list(auditor.open_run(result.folder).objects())) == 30
     done = command("check", result.folder)
-    assert (done[0], "bucket.json is gone" in done[1]) == (1, True), done
+    assert (done[0], "run.json is gone" in done[1]) == (1, True), done
 
 
 async def test_a_run_folder_in_a_bucket(stub: StubServer, plain: StubBucket, tmp_path: Path, moto_url: str) -> None:

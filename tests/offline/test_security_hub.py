@@ -57,11 +57,6 @@ def exposed(key: str, rule: str = "O02") -> Judgement:
     return judged(key, finding(key, rule), verdict=Verdict.EXPOSED)
 
 
-def many_groups() -> list[Judgement]:
-    """Objects of 150 groups of findings and one of verdicts."""
-    return [exposed(f"s/{at:03}", f"X{at:03}") for at in range(150)]
-
-
 def test_the_same_run_twice_is_the_same_findings(hub: HubWorld) -> None:
     many = [exposed(f"s/{at}") for at in range(7)]
     first = send(*many)
@@ -139,7 +134,7 @@ def test_an_older_run_does_not_undo_a_newer_one(hub: HubWorld) -> None:
 
 
 def test_batches_of_a_hundred_and_pages_of_present_ones(hub: HubWorld) -> None:
-    many = many_groups()
+    many = [exposed(f"s/{at:03}", f"X{at:03}") for at in range(150)]  # 150 groups of findings, and one of verdicts
     hub.page = 70
     done = send(*many)
     sizes = [number for name, number in hub.calls if name == "BatchImportFindings"]

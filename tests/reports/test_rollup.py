@@ -50,10 +50,6 @@ def check_sums(rollups: RollUps, tally: Tally) -> None:
     assert len({group.id for group in rollups.groups}) == len(rollups.groups)
 
 
-def exposed(key: str) -> Judgement:
-    return judged(key, verdict=Verdict.EXPOSED)
-
-
 KEYS = st.text("ab/\u00e9\n", min_size=1, max_size=12)
 JUDGED = st.sampled_from(Verdict).flatmap(
     lambda verdict: st.builds(
@@ -86,7 +82,7 @@ def test_the_sums_are_the_tallys_and_a_checkpoint_changes_nothing(found: list[Ju
 
 def test_prefixes_are_cut_where_most_objects_lie() -> None:
     keys = [f"logs/2026/{number:03}" for number in range(300)] + [f"public/{number % 7}/x" for number in range(2)]
-    rollups = rollups_of(*[exposed(key) for key in sorted(keys)])
+    rollups = rollups_of(*[judged(key, verdict=Verdict.EXPOSED) for key in sorted(keys)])
     assert [(group.prefix, group.count, group.rest) for group in rollups.groups] == [
         ("logs/2026/", 300, False),
         ("", 2, True),

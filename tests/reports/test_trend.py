@@ -9,21 +9,19 @@ from msgspec.structs import replace
 from auditor.model.rollup import TrendNight
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
 from auditor.reports.trend import trend
-from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
+from auditor.runs.run_end import RunClosing
 from auditor.runs.stores.local import LocalStore
-from auditor.runs.tally import Tally
-from tests.support.samples.reports import judged, sample_summary, tally_of, target
+from tests.support.samples.reports import judged, sample_file, sample_summary, tally_of
 
 
 def night(store: LocalStore, run: str, previous: RunReader | None, objects: int, *, complete: bool = True) -> RunReader:
     """A run with so many private objects. previous: the run whose trend it carries on."""
     made = replace(sample_summary(tally_of(*(judged(f"{at}") for at in range(objects)))), run=run, complete=complete)
     rollups = finished_rollups(RollUpBuilder(), made, trend(made, previous))
-    before = previous.run_id if previous else None
-    with RunFolder(store, "audited", run, target=target(), tally=Tally(), previous=before) as folder:
-        folder.prepare()
-        folder.finish(made, "", rollups.to_json())
+    plan = sample_file(run=run, against=previous.run_id if previous else None)
+    closing = RunClosing(store, plan, plan.to_json(), plan.against)
+    closing.finish(made, {"rollups.json": rollups.to_json()}, tuple)
     return RunReader(store, "audited", run)
 
 
@@ -54,7 +52,7 @@ def test_trend_is_carried_from_run_to_run_by_two_files_of_the_last_one(tmp_path:
     run = night(store, "20260101T030000Z-0a1b2c", night(store, "20251230T030000Z-0a1b2c", None, 7), 1)
     for day in (2, 4):
         before, run = run, night(store, f"2026010{day}T030000Z-0a1b2c", run, day)
-        for name in ("summary.json", "parts.json", "rollups.json"):
+        for name in ("summary.json", "seal.json", "rollups.json"):
             (tmp_path / before.path / name).unlink()  # the next run needs none of them
     expected = [("2025-12-30", 7), ("2025-12-31", None), ("2026-01-01", 1), ("2026-01-02", 2), ("2026-01-03", None)]
     assert [(one.day, one.listed) for one in run.nights] == [*expected, ("2026-01-04", 4)]

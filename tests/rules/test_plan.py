@@ -9,7 +9,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import Ask, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, carried_on, make_plan
+from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
 from auditor.rules.selection import select
 from tests.support.samples.bucket import facts
 
@@ -127,10 +127,3 @@ class TestBucketFactsThatAreMissing:
         unread = Unread("GetPublicAccessBlock", "AccessDenied")
         assert [item.rule for item in plan_of("B02", public_access_block=unread).undecided] == ["B02"]
         assert plan_of("B02", account_public_access_block=unread).undecided == ()
-
-
-def test_a_resumed_run_keeps_the_rules_undecided_that_were() -> None:
-    unread = Unread("GetBucketAcl", "AccessDenied")
-    plan = plan_of("O01", "B01", ownership=unread)
-    earlier = (RuleUndecided("B01", "GetBucketOwnershipControls", "500"), RuleUndecided("O01", "GetBucketAcl", "500"))
-    assert carried_on(plan, earlier).undecided == (*plan.undecided, earlier[1])

@@ -9,33 +9,23 @@ import pytest
 from msgspec.structs import replace
 
 from auditor.errors import OldRun, RunDamaged
-from auditor.model.finding import RuleUndecided
 from auditor.model.json_codec import plain
-from auditor.model.target import Target
-from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.documents import parsed
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN
 
 PLAIN = Checkpoint(
     run=RUN,
-    target=Target("audited", "photos/", stop_at="photos/y"),
-    selection={"rules": {"E01": None}},
-    rules_undecided=(RuleUndecided("B03", "GetBucketAcl", "AccessDenied"),),
     next_part=3,
     start_after="photos/c",
-    hop=2,
     tally=Tally(),
 )
 WRITTEN: dict[str, Any] = {
     "format": 1,
     "run": RUN,
-    "target": {"bucket": "audited", "prefix": "photos/", "versions": False, "start_after": None, "stop_at": "photos/y"},
-    "asked": {"rules": {"E01": None}},
-    "rules_undecided": [{"rule": "B03", "action": "GetBucketAcl", "code": "AccessDenied"}],
     "next_part": 3,
     "start_after": "photos/c",
-    "hop": 2,
     "tally": plain(Tally()),
 }
 
@@ -45,11 +35,12 @@ def test_it_is_one_line_of_json_and_reads_back() -> None:
         (PLAIN, {}),
         (replace(PLAIN, skipped_parts=(0, 2)), {"void": [0, 2]}),
         (replace(PLAIN, writer="a process"), {"writer": "a process"}),
+        (replace(PLAIN, ended=RangeEnd(lacks_acls=True)), {"ended": {"lacks_acls": True}}),
     ):
         data = checkpoint.to_json()
         assert data.endswith(b"}\n")
         assert json.loads(data) == WRITTEN | more
-        assert parsed(data, "state.json", Checkpoint, RUN) == checkpoint
+        assert parsed(data, "checkpoint/00000.json", Checkpoint, RUN) == checkpoint
 
 
 def test_a_run_has_begun_once_a_part_has_lines() -> None:
@@ -59,7 +50,6 @@ def test_a_run_has_begun_once_a_part_has_lines() -> None:
 
 
 def test_damage_is_named_with_the_file_and_the_member() -> None:
-    target = WRITTEN["target"]
     changes: list[tuple[dict[str, Any], str]] = [
         ({"format": 2}, "format is not 1, the only format known"),
         ({"format": True}, "format is not 1, the only format known"),
@@ -67,27 +57,29 @@ def test_damage_is_named_with_the_file_and_the_member() -> None:
         ({"void": [3]}, "void has a part out of order"),
         ({"void": [0, 4]}, "void has a part out of order"),
         ({"void": [-1]}, "void"),
-        ({"target": target | {"more": 1}}, "target has other members"),
-        ({"target": {"bucket": "audited"}}, "target"),
-        ({"target": target | {"start_after": [1]}}, "target"),
-        ({"target": {}}, ""),
+        ({"ended": {"lacks_acls": 1}}, "ended"),
+        ({"ended": True}, "ended"),
+        ({"tally": {}}, "tally"),
         ({"run": "20260102T030405Z-ffffff"}, "it is another run's"),
         ({"next_part": "3"}, "next_part"),
         ({"next_part": 10**30}, "it has a number that is too large"),
         ({"next_part": -1}, "next_part"),
         ({"start_after": 3}, "start_after"),
-        ({"hop": -1}, "hop"),
     ]
     damaged = [(json.dumps(WRITTEN | change), words) for change, words in changes]
     nested = '{"a":' * 450 + "1" + "}" * 450
-    damaged += [(text, "") for text in ("", "[]", "[" * 100_000, json.dumps(WRITTEN)[:-1] + f', "target": {nested}}}')]
+    damaged += [(text, "") for text in ("", "[]", "[" * 100_000, json.dumps(WRITTEN)[:-1] + f', "tally": {nested}}}')]
     for text, words in damaged:
-        with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \({words}.*\): start a new run$"):
-            parsed(text.encode(), "s3://out/state.json", Checkpoint, RUN)
+        with pytest.raises(
+            RunDamaged, match=rf"^s3://out/checkpoint/00000\.json is damaged \({words}.*\): start a new run$"
+        ):
+            parsed(text.encode(), "s3://out/checkpoint/00000.json", Checkpoint, RUN)
 
 
 def test_a_checkpoint_of_a_development_version() -> None:
     data = json.dumps({"v": 1, **{name: value for name, value in WRITTEN.items() if name != "format"}}).encode()
-    with pytest.raises(OldRun, match=r"^state\.json was written by a development version: audit again$") as refused:
-        parsed(data, "state.json", Checkpoint, RUN)
+    with pytest.raises(
+        OldRun, match=r"^checkpoint/00000\.json was written by a development version: audit again$"
+    ) as refused:
+        parsed(data, "checkpoint/00000.json", Checkpoint, RUN)
     assert refused.value.exit_code == 2

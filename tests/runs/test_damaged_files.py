@@ -25,8 +25,8 @@ from typing import Any, Final
 import pytest
 
 import auditor
-from auditor.audit.divided.state import range_progress
-from auditor.audit.resume import checkpoint
+from auditor.audit.range_progress import range_progress
+from auditor.audit.resume import check_rollups
 from auditor.audit.sources.last_run import EarlierObjects
 from auditor.errors import AuditorError
 from auditor.model.json_codec import decode, plain
@@ -34,30 +34,33 @@ from auditor.model.line_records import ObjectRecord
 from auditor.model.object import Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.target import Target
-from auditor.runs.key_file import KeyFile, load_keys
+from auditor.runs.key_file import KeyFile, range_policies
 from auditor.runs.latest import last_run, latest_runs
-from auditor.runs.plan_file import PlanFile, PlannedRange, load_plan
 from auditor.runs.reading import RunReader
 from auditor.runs.renewals import read_renewals, write_renewals
+from auditor.runs.run_plan import PlannedRange, load_plan
 from auditor.runs.stores.local import LocalStore
 from tests.audit.golden_runs import made_in
-from tests.conftest import FAKE
+from tests.audit.test_changes import night
+from tests.support.audit_runs import audit, checkpoint
 from tests.support.damage import GIGANTIC, Damager, damaged_inputs, differs, plainly
+from tests.support.samples.reports import sample_file
+from tests.support.servers.fixtures import stub_of
+from tests.support.servers.world import World
 
 BUCKET: Final = "audited"
 OTHER: Final = "20260102T030405Z-0a1b2c"
-"""ID of a run that is divided, and was not finished."""
+"""ID of a run of two ranges, which was not finished."""
 PART: Final = "part-00000-00000.jsonl.gz"
 BEGUN: Final = datetime(2027, 3, 2, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A store of run folders, and the ID of its last run. selection: that of the run in the checkpoint."""
+    """A store of run folders, and the ID of its last run."""
 
     root: Path
     run: str
-    selection: Mapping[str, Any]
 
     @property
     def folder(self) -> Path:
@@ -82,33 +85,29 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Two complete runs of a bucket, and beside them every other file that a later run reads."""
     root = tmp_path_factory.mktemp("damaged")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in FAKE.items():
-            patch.setenv(name, value)
+    with stub_of(world := World()) as stub:
         folder = asyncio.run(made_in("second_night", root))
-    state = json.loads((folder / "state.json").read_bytes())
-    found, store = Place(root, folder.name.removeprefix("run="), state["asked"]), LocalStore(root)
+        world.buckets[BUCKET] = night(0)
+        asyncio.run(audit(stub, root / "stopped", max_calls=100))
+    state = checkpoint(root / "stopped")
+    assert state is not None
+    assert state["rollups"]
+    found, store = Place(root, folder.name.removeprefix("run=")), LocalStore(root)
     other = folder.with_name(f"run={OTHER}")
     (other / "routed").mkdir(parents=True)
     routed = [{"key": key, "version_id": None, "etag": "e" * 32, "size": 5} for key in ("a", "b", "\U0001f512")]
     (other / "routed" / PART).write_bytes(packed([json.dumps(one).encode() + b"\n" for one in routed]))
     (other / "objects").mkdir()
     (other / "objects" / PART).write_bytes(packed([]))
-    plan = PlanFile(
-        run=OTHER,
-        target=Target(BUCKET),
-        source="listing",
-        exact=True,
-        ranges=(PlannedRange("00001", None, "m", 10), PlannedRange("00002", "m", None, 12)),
-    )
-    (other / "plan.json").write_bytes(plan.to_json())
-    (other / "state-00001.json").write_text(json.dumps(state | {"run": OTHER}) + "\n")
+    ranges = (PlannedRange("00000", None, "m", 10), PlannedRange("00001", "m", None, 12))
+    (other / "run.json").write_bytes(sample_file(run=OTHER, source="listing", exact=True, ranges=ranges).to_json())
+    (other / "checkpoint").mkdir()
+    (other / "checkpoint/00000.json").write_text(json.dumps({**state, "run": OTHER}) + "\n")
     policies: dict[str, str | Unread] = {
         "arn:aws:kms:us-east-1:111122223333:key/a": "{}",
         "b": Unread("GetKeyPolicy", "Denied"),
     }
-    keys = KeyFile(run=OTHER, policies=policies)
-    (other / "keys-00001.json").write_bytes(keys.to_json())
+    (other / "checkpoint/keys-00000.json").write_bytes(KeyFile(run=OTHER, policies=policies).to_json())
     lines, findings = unpacked(folder / "objects" / PART), unpacked(folder / "findings" / PART)
     found_last = [decode(FindingLine, line) for line in findings[-1:]]
     renewed = [(decode(ObjectRecord, line), found_last) for line in lines]
@@ -175,11 +174,11 @@ def of_key(place: Place, data: bytes) -> None:
 
 def reused(place: Place, data: bytes) -> None:
     """Read the objects as the next run does that keeps facts: only of parts that are as they were sealed."""
-    seal = json.loads((place.folder / "parts.json").read_bytes())
+    seal = json.loads((place.folder / "seal.json").read_bytes())
     for one in seal["parts"]:
         if one["path"] == f"objects/{PART}":
             one |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    with place.replaced(place.folder / "parts.json", json.dumps(seal).encode()):
+    with place.replaced(place.folder / "seal.json", json.dumps(seal).encode()):
         found = EarlierObjects(place.reader).of(["a\u2028b", "improved/a", "new/a", "worsened/a"])
         assert all(line.key == key for (key, _), line in found.items())
         assert auditor.check_run(place.folder).exit_code in (0, 1)
@@ -211,19 +210,16 @@ def summary(place: Place, data: bytes) -> None:
     document(found.to_dict(), data)
 
 
-def bucket_file(place: Place, data: bytes) -> None:
-    document(json.loads(auditor.open_run(place.folder).bucket_file.to_json()), data)
+def run_plan(place: Place, data: bytes) -> None:
+    document(json.loads(auditor.open_run(place.folder).plan.to_json()), data)
 
 
 def resumed(place: Place, data: bytes) -> None:
-    """Load the checkpoint as the process does that goes on with a run, which has no summary then."""
-    hidden = place.folder / "summary.json"
-    hidden.rename(hidden.with_suffix(".hidden"))
-    try:
-        found, _ = checkpoint(LocalStore(place.root), place.run, Target(BUCKET), place.selection)
-    finally:
-        hidden.with_suffix(".hidden").rename(hidden)
+    """Load the checkpoint as the process does that goes on with its range."""
+    run = RunReader(LocalStore(place.root), BUCKET, OTHER)
+    found = run.checkpoint("00000")
     assert found is not None
+    check_rollups(run, "00000", found)
     document(json.loads(found.to_json()), data)
 
 
@@ -249,15 +245,14 @@ def ranges(place: Place, data: bytes) -> None:
     assert found is not None
     given = plainly(data)
     for one in range_progress(LocalStore(place.root), found):
-        assert one.id != "00001" or (given is not None and one.listed == given["tally"]["coverage"]["listed"])
+        assert one.id != "00000" or (given is not None and one.listed == given["tally"]["coverage"]["listed"])
 
 
 def keys(place: Place, data: bytes) -> None:
-    found = load_keys(LocalStore(place.root), f"bucket={BUCKET}/run={OTHER}", OTHER, "00001")
-    assert found is not None
+    found = range_policies(LocalStore(place.root), f"bucket={BUCKET}/run={OTHER}", OTHER, "00000")
     given = plainly(data)
     assert given is not None, "a file that is no JSON object was read"
-    texts = {name: value for name, value in found[0].policies.items() if isinstance(value, str)}
+    texts = {name: value for name, value in found.items() if isinstance(value, str)}
     assert texts == {name: value for name, value in dict(given["policies"]).items() if isinstance(value, str)}
 
 
@@ -280,14 +275,13 @@ DOORS: Final[Mapping[str, tuple[str, tuple[Read, ...]]]] = {
     "renewals": (f"bucket={BUCKET}/renewals/20270302T120000Z-616263.jsonl.gz", (renewals,)),
     "packed": (f"{RUN}/objects/{PART}", (results, checked)),
     "summary.json": (f"{RUN}/summary.json", (summary, checked)),
-    "bucket.json": (f"{RUN}/bucket.json", (bucket_file, checked)),
-    "state.json": (f"{RUN}/state.json", (resumed, checked)),
-    "parts.json": (f"{RUN}/parts.json", (of_key, checked)),
+    "run.json": (f"{RUN}/run.json", (run_plan, checked)),
+    "seal.json": (f"{RUN}/seal.json", (of_key, checked)),
     "rollups.json": (f"{RUN}/rollups.json", (rollups,)),
     "latest.json": (f"bucket={BUCKET}/latest.json", (latest, checked)),
-    "plan.json": (f"{RUN.format(OTHER)}/plan.json", (plan,)),
-    "state-00001.json": (f"{RUN.format(OTHER)}/state-00001.json", (ranges,)),
-    "keys-00001.json": (f"{RUN.format(OTHER)}/keys-00001.json", (keys,)),
+    "run.json of ranges": (f"{RUN.format(OTHER)}/run.json", (plan,)),
+    "checkpoint": (f"{RUN.format(OTHER)}/checkpoint/00000.json", (resumed, ranges)),
+    "keys of a range": (f"{RUN.format(OTHER)}/checkpoint/keys-00000.json", (keys,)),
 }
 """By name: the file that is damaged, and the doors that read it."""
 

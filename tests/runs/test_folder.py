@@ -12,22 +12,23 @@ from typing import Any
 
 import pytest
 
+from auditor.audit.resume import finish_end
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
 from auditor.offline.library.runs import check_run
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import RunFolder
 from auditor.runs.latest import last_run
-from auditor.runs.paths import new_run_id, parse_run_id, run_path
+from auditor.runs.paths import FIRST, checkpoint_name, new_run_id, parse_run_id, run_path
 from auditor.runs.pending import FLUSH_BYTES
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_object
 from tests.support.failing_stores import FullStore
-from tests.support.killed_run import PART, DyingStore, judgements, put, put_all
+from tests.support.killed_run import PART, DyingStore, begin, end, judgements, put, put_all
 from tests.support.run_lines import run_lines
-from tests.support.samples.reports import ROLLED_UP, RUN, judged, sample_file, sample_summary, target
+from tests.support.samples.reports import RUN, judged, sample_summary, tally_of, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -41,11 +42,9 @@ class Clock:
         return self.now
 
 
-def opened(store: LocalStore, tally: Tally, **changes: Any) -> RunFolder:
-    aim = changes.pop("target", target())
-    described = store.get(f"{FOLDER}/bucket.json") or b""
-    ways: dict[str, Any] = {"describe": lambda part: sample_file().to_json(), "described": described, **changes}
-    folder = RunFolder(store, "audited", RUN, target=aim, tally=tally, **ways)
+def opened(store: LocalStore, tally: Tally, **changes: Any) -> Segment:
+    begin(store)
+    folder = Segment(store, "audited", RUN, tally=tally, **changes)
     try:
         folder.prepare()
     except BaseException:
@@ -140,7 +139,7 @@ def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> Non
     tally = Tally()
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2", "3", "4"), *versions("b", "1")])
-        state = load_checkpoint(store, "audited", RUN)
+        state = load_checkpoint(store, "audited", RUN, FIRST)
         assert state is not None
         assert (state.next_part, state.start_after) == (1, "a")
         assert state.tally.coverage["listed"] == 4
@@ -165,23 +164,31 @@ def test_delete_marker_before_a_version_is_not_the_end_of_its_key(store: LocalSt
 def test_unfinished_files_of_a_killed_run_are_removed_and_those_of_other_ranges_are_left(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    undivided = {".objects-part-00000-00002.tmp", *(f".{name}.x.tmp" for name in ("summary.json", "report.html"))}
-    undivided |= {".state.json.x.tmp"}
-    first = {".objects-part-00001-00002.tmp", ".state-00001.json.x.tmp"}
-    for range_id, left in (("00000", first), ("00001", undivided)):
-        with opened(store, Tally(), range_id=range_id):
+    def unfinished(range_id: str) -> set[str]:
+        names = (f".{kind}{range_id}.json.x.tmp" for kind in ("", "parts-", "keys-"))
+        return {f".objects-part-{range_id}-00002.tmp", *(f"checkpoint/{name}" for name in names)}
+
+    ids, last = ("00000", "00001"), {f".{name}.x.tmp" for name in ("summary.json", "report.html", "seal.json")}
+    for one, other in (ids, ids[::-1]):
+        with opened(store, Tally(), range_id=one):
             pass
-        for name in undivided | first:
+        (tmp_path / FOLDER / "checkpoint").mkdir(exist_ok=True)
+        for name in unfinished(one) | unfinished(other) | last:
             (tmp_path / FOLDER / name).touch()
-        with opened(store, Tally(), range_id=range_id):
+        with opened(store, Tally(), range_id=one):
             pass
-        assert hidden(store) == sorted(left)
+        assert hidden(store) == sorted(Path(name).name for name in unfinished(other) | last)
+    put_all(folder := opened(store, tally := Tally()), tally, judgements()[:1])
+    end(store, folder, sample_summary(tally))
+    folder.close()
+    assert hidden(store) == [], "the process that ends the run leaves none"
 
 
 def finished(store: LocalStore, run_id: str = RUN, complete: bool = True, **aim: Any) -> Any:
-    with RunFolder(store, "audited", run_id, target=target(**aim), tally=Tally()) as folder:
+    store = LocalStore(Path(store.uri()))  # another process
+    with Segment(store, "audited", run_id, tally=Tally(), fresh=True) as folder:
         folder.prepare()
-        folder.finish(sample_summary(complete=complete), "<p>\u00e9", ROLLED_UP, update_latest=True)
+        end(store, folder, sample_summary(complete=complete), "<p>\u00e9", update_latest=True, target=target(**aim))
     data = store.get("bucket=audited/latest.json")
     return json.loads(data) if data else None
 
@@ -216,8 +223,8 @@ def test_latest_run_of_a_target_is_found_or_there_is_none(store: LocalStore) -> 
 def test_latest_is_the_newest_whole_run_that_ended(store: LocalStore) -> None:
     for aim in ({"start_after": "a"}, {"stop_at": "z"}, {"complete": False}):
         assert finished(store, **aim) is None, aim
-    with opened(store, Tally()) as folder:
-        folder.finish(sample_summary(), "", ROLLED_UP)  # not told to be the latest
+    with opened(store, Tally(), state=load_checkpoint(store, "audited", RUN, FIRST)) as folder:
+        end(store, folder, sample_summary())  # not told to be the latest
     assert store.get("bucket=audited/latest.json") is None
     low, high, newer = f"{RUN[:-6]}000000", f"{RUN[:-6]}ffffff", RUN.replace("2026", "2027")
     for run_id, expected in ((high, high), (low, low), (newer, newer), (RUN, newer)):  # of one second: the last to end
@@ -225,15 +232,18 @@ def test_latest_is_the_newest_whole_run_that_ended(store: LocalStore) -> None:
 
 
 def go_on(store: LocalStore) -> Tally:
-    """Resume as the audit does: list after the checkpoint and write the rest."""
-    state = load_checkpoint(store, "audited", RUN)
+    """Resume as the audit does: list after the checkpoint and write the rest, unless the run is complete."""
+    if (run := RunReader(store, "audited", RUN)).complete:
+        finish_end(run)
+        return tally_of(*judgements())  # check_run() compares the counts of the summary with the lines
+    state = load_checkpoint(store, "audited", RUN, FIRST)
     tally = state.tally if state else Tally()
     after = state.start_after if state and state.start_after else ""
     rest = [judgement for judgement in judgements() if judgement.evidence.ref.key > after]
     with opened(store, tally, state=state, part_lines=PART) as folder:
         assert hidden(store) == []
         put_all(folder, tally, rest)
-        folder.finish(sample_summary(tally), "", ROLLED_UP, update_latest=True)
+        end(store, folder, sample_summary(tally), update_latest=True)
     return tally
 
 
@@ -248,7 +258,8 @@ def assert_once(store: LocalStore, tally: Tally) -> None:
     assert keys(store) == [judgement.evidence.ref.key for judgement in judgements()]
     assert len(keys(store, "findings")) == sum(expected.findings.values())
     assert len(keys(store, "undecided")) == expected.coverage["undecided"]
-    assert hidden(store) == []
+    assert hidden(store) == store.list(f"{FOLDER}/checkpoint/") == []
+    assert last_run(store, Target("audited")) is not None
 
 
 class Stopped(BaseException):
@@ -271,7 +282,7 @@ def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
         try:
             with opened(stopping, tally, part_lines=PART) as folder:
                 put_all(folder, tally, judgements())
-                folder.finish(sample_summary(), "", ROLLED_UP, update_latest=True)
+                end(stopping, folder, sample_summary(tally), update_latest=True)
         except Stopped:
             assert_once(LocalStore(root), go_on(LocalStore(root)))
         else:
@@ -284,13 +295,13 @@ def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> Non
     folder = opened(store, tally, part_lines=PART)
     with pytest.raises(OutputError, match="is out of space: free some"):
         put_all(folder, tally, judgements())
-    before = store.get(f"{FOLDER}/state.json")
+    before = store.get(f"{FOLDER}/{checkpoint_name(FIRST)}")
     assert before is not None
     for use in (folder.flush, folder.save, lambda: put(folder, tally, judged("z"))):
         with pytest.raises(OutputError, match="is out of space"):
             use()
     folder.close()
-    assert store.get(f"{FOLDER}/state.json") == before
+    assert store.get(f"{FOLDER}/{checkpoint_name(FIRST)}") == before
     assert hidden(store) == []
     store.room = 99
     assert_once(store, go_on(store))

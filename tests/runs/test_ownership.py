@@ -12,17 +12,17 @@ import pytest
 
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
-from auditor.runs.folder import RunFolder
 from auditor.runs.parts import KINDS
-from auditor.runs.paths import run_path
+from auditor.runs.paths import FIRST, run_path
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.failing_stores import MemoryObjects
-from tests.support.killed_run import judgements, put, put_all
+from tests.support.killed_run import end, judgements, put, put_all
 from tests.support.run_lines import run_lines
-from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
+from tests.support.samples.reports import RUN, sample_summary
 
 PART = 5
 KEYS = [judgement.evidence.ref.key for judgement in judgements()]
@@ -34,18 +34,16 @@ class Process:
 
     def __init__(self, store: S3Store) -> None:
         self.store = store
-        self.state: Checkpoint | None = load_checkpoint(store, "audited", RUN)
+        self.state: Checkpoint | None = load_checkpoint(store, "audited", RUN, FIRST)
         self.tally = self.state.tally if self.state else Tally()
-        self.folder = RunFolder(
-            store, "audited", RUN, target=target(), tally=self.tally, state=self.state, part_lines=PART
-        )
+        self.folder = Segment(store, "audited", RUN, tally=self.tally, state=self.state, part_lines=PART)
 
     def write(self, until: int) -> None:
         """Write on until the run has that many objects."""
         put_all(self.folder, self.tally, judgements()[self.tally.coverage["listed"] : until])
 
     def end(self) -> None:
-        self.folder.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
+        end(self.store, self.folder, sample_summary(self.tally), "<p>", update_latest=True)
         self.folder.close()
 
 
@@ -74,15 +72,17 @@ def start() -> Iterator[Start]:
 
 def check(store: S3Store) -> None:
     """Every object has one line, every other line its object, and the counts are those of the lines."""
-    state = load_checkpoint(store, "audited", RUN)
-    assert state is not None
-    assert state.writer is None
-    lines = {kind: run_lines(RunReader(store, "audited", RUN), kind) for kind in KINDS}
+    run = RunReader(store, "audited", RUN)
+    summary = run.summary
+    assert summary is not None
+    assert summary.complete
+    lines = {kind: run_lines(run, kind) for kind in KINDS}
     assert [line["key"] for line in lines["objects"]] == KEYS
     assert [line["key"] for line in lines["findings"]] == [f.key for j in judgements() for f in j.findings]
-    assert len(lines["undecided"]) == state.tally.coverage["undecided"]
-    assert state.tally.coverage["listed"] == len(KEYS)
-    assert sum(state.tally.findings.values()) == len(lines["findings"])
+    assert len(lines["undecided"]) == summary.coverage.undecided
+    assert summary.coverage.listed == len(KEYS)
+    assert sum(summary.findings.values()) == len(lines["findings"])
+    assert store.list(f"{FOLDER}/checkpoint/") == []
 
 
 def begun(start: Start, objects: int = 10) -> None:
@@ -92,6 +92,9 @@ def begun(start: Start, objects: int = 10) -> None:
     first.write(objects)
     first.folder.save()
     first.folder.close()
+    state = load_checkpoint(first.store, "audited", RUN, FIRST)
+    assert state is not None
+    assert state.writer is None
 
 
 def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(start: Start) -> None:
@@ -99,7 +102,9 @@ def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(s
     one, two = start(), start()
     one.folder.prepare()
     one.write(17)
-    with pytest.raises(RunTaken, match=r"s3://results/runs/.*state\.json is being written by another process"):
+    with pytest.raises(
+        RunTaken, match=r"s3://results/runs/.*checkpoint/00000\.json is being written by another process"
+    ):
         two.folder.prepare()
     two.folder.close()
     one.write(len(KEYS))
@@ -142,6 +147,17 @@ def test_a_late_claim_leaves_a_run_alone_that_was_handed_over_since(start: Start
     check(third.store)
 
 
+def test_a_process_that_has_seen_no_checkpoint_leaves_a_run_alone_that_is_complete_by_now(start: Start) -> None:
+    """The checkpoints of a complete run are gone: its range must not look as if it had not begun."""
+    late, one = start(), start()
+    one.folder.prepare()
+    one.write(len(KEYS))
+    one.end()
+    with pytest.raises(RunTaken, match="has been completed by another process"):
+        late.folder.prepare()
+    check(one.store)
+
+
 @pytest.mark.parametrize("objects", [0, 17])
 def test_a_writer_that_was_killed_is_replaced_at_once(start: Start, objects: int) -> None:
     for _ in range(3):
@@ -174,7 +190,7 @@ def test_a_late_writer_spoils_nothing() -> None:
             with pytest.raises(RunTaken):
                 sleeper.folder.save()
             with pytest.raises(RunTaken):
-                sleeper.folder.finish(sample_summary(), "<p>late", ROLLED_UP)
+                end(sleeper.store, sleeper.folder, sample_summary(), "<p>late")
             sleeper.folder.close()
             if until != len(KEYS):
                 successor.write(len(KEYS))
@@ -236,7 +252,7 @@ def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> 
         process = Process(S3Store(objects, "results", "runs"))
         if conflicts < 5:
             process.folder.prepare()
-            assert load_checkpoint(process.store, "audited", RUN) is not None
+            assert load_checkpoint(process.store, "audited", RUN, FIRST) is not None
         else:
             with pytest.raises(RunTaken):
                 process.folder.prepare()
@@ -246,8 +262,8 @@ def test_a_checkpoint_is_tried_five_times_while_another_write_is_under_way() -> 
 # In a directory a lock does it: the second process is refused until the first ends or is killed.
 
 
-def local_folder(root: Path, range_id: str = "00000", run: str = RUN) -> RunFolder:
-    return RunFolder(LocalStore(root), "audited", run, range_id, target=target(), tally=Tally())
+def local_folder(root: Path, range_id: str = "00000", run: str = RUN) -> Segment:
+    return Segment(LocalStore(root), "audited", run, range_id, tally=Tally())
 
 
 def test_second_writer_is_refused_until_the_first_closes(tmp_path: Path) -> None:
@@ -260,3 +276,6 @@ def test_second_writer_is_refused_until_the_first_closes(tmp_path: Path) -> None
             second.prepare()
     with local_folder(tmp_path, "00001") as third:
         third.prepare()
+        end(LocalStore(tmp_path), third, sample_summary())
+    with local_folder(tmp_path, "00001") as late, pytest.raises(RunTaken, match="has been completed"):
+        late.prepare()

@@ -15,14 +15,15 @@ from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.offline.folder_place import open_run
 from auditor.offline.library import run as past_runs
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import RunFolder
 from auditor.runs.parts import KINDS
+from auditor.runs.paths import FIRST
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.support.killed_run import judgements, put, put_all
+from tests.support.killed_run import end, judgements, put, put_all
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import OWNER, ROLLED_UP, RUN, denied, finding, gone, judged, sample_summary, target
+from tests.support.samples.reports import OWNER, RUN, denied, finding, gone, judged, sample_summary
 
 FOLDER = f"bucket=audited/run={RUN}"
 JUDGEMENTS = [
@@ -33,16 +34,16 @@ JUDGEMENTS = [
 ]
 
 
-def write_run(store: LocalStore, *, end: bool = True) -> None:
+def write_run(store: LocalStore, *, ends: bool = True) -> None:
     tally = Tally()
-    with RunFolder(store, "audited", RUN, target=target(), tally=tally, part_lines=2) as folder:
+    with Segment(store, "audited", RUN, tally=tally, part_lines=2) as folder:
         folder.prepare()
         for judgement in JUDGEMENTS:
             put(folder, tally, judgement)
             folder.check_due()
             folder.flush()
-        if end:
-            folder.finish(sample_summary(tally), "", ROLLED_UP)
+        if ends:
+            end(store, folder, sample_summary(tally))
 
 
 @pytest.fixture
@@ -79,14 +80,14 @@ def test_every_kind_of_line_is_typed(store: LocalStore) -> None:
 def test_lines_of_one_key_are_found_among_keys_that_begin_alike(tmp_path: Path) -> None:
     for number, key in enumerate(ODD_KEYS.values()):
         store, tally = LocalStore(tmp_path / str(number)), Tally()
-        with RunFolder(store, "audited", RUN, target=target(), tally=tally, part_lines=2) as folder:
+        with Segment(store, "audited", RUN, tally=tally, part_lines=2) as folder:
             folder.prepare()
             for name in sorted({key, f"{key}0", f'{key}"', "0", "zz"}):
                 for version_id in ("v2", "v1"):
                     put(folder, tally, judged(name, version_id=version_id))
                     folder.check_due()
                     folder.flush()
-            folder.finish(sample_summary(tally), "", ROLLED_UP)
+            end(store, folder, sample_summary(tally))
         run = RunReader(store, "audited", RUN)
         assert [(line.key, line.version_id) for line in run.of_key(key)] == [(key, "v2"), (key, "v1")], key
         assert run.of_key(f"{key}-") == [], key
@@ -104,29 +105,29 @@ def test_a_complete_run_that_lost_a_part_or_its_seal_is_no_smaller_run(store: Lo
             with pytest.raises(OutputError, match=f"{kind}/{first.name} is gone"):
                 list(read())
         first.write_bytes(whole)
-    store.delete(f"{FOLDER}/parts.json")
+    store.delete(f"{FOLDER}/seal.json")
     for data in (None, b"{"):
         if data is not None:
-            store.put(f"{FOLDER}/parts.json", data)
-        with pytest.raises(OutputError, match=r"/parts\.json is gone or damaged: `auditor check` says"):
+            store.put(f"{FOLDER}/seal.json", data)
+        with pytest.raises(OutputError, match=r"/seal\.json is gone or damaged: `auditor check` says"):
             RunReader(store, "audited", RUN).by_part()
 
 
 def test_a_run_that_is_complete_interrupted_or_not_there(store: LocalStore) -> None:
     run = RunReader(store, "audited", RUN)
-    assert (run.exists, run.complete, run.checkpoint, list(run.objects())) == (False, False, None, [])
-    write_run(store, end=False)
+    assert (run.exists, run.complete, run.checkpoint(FIRST), list(run.objects())) == (False, False, None, [])
+    write_run(store, ends=False)
     run = RunReader(store, "audited", RUN)
     assert (run.exists, run.complete, run.summary) == (True, False, None)
-    assert run.checkpoint is not None
+    assert run.checkpoint(FIRST) is not None
     assert [line.key for line in run.objects()] == ["a", "b", "c", "d"]
     write_run(LocalStore(Path(store.uri()) / "other"))
     run = RunReader(LocalStore(Path(store.uri()) / "other"), "audited", RUN)
     assert (run.exists, run.complete) == (True, True)
     assert run.summary is not None
     assert run.summary.coverage.listed == 4
-    assert run.checkpoint is not None
-    assert run.checkpoint.start_after == "d"
+    assert run.checkpoint(FIRST) is None, "a complete run needs none"
+    assert run.last_key == "d"
 
 
 def test_a_damaged_summary_is_named(store: LocalStore) -> None:
@@ -166,7 +167,7 @@ def stopped(tmp_path: Path) -> LocalStore:
     """A store with a run that was stopped."""
     made = LocalStore(tmp_path)
     tally = Tally()
-    with RunFolder(made, "audited", RUN, target=target(), tally=tally, part_lines=5) as folder:
+    with Segment(made, "audited", RUN, tally=tally, part_lines=5) as folder:
         folder.prepare()
         put_all(folder, tally, judgements())
         folder.save()
@@ -174,9 +175,9 @@ def stopped(tmp_path: Path) -> LocalStore:
 
 
 def resume(store: LocalStore) -> None:
-    state = load_checkpoint(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN, FIRST)
     assert state is not None
-    with RunFolder(store, "audited", RUN, target=target(), tally=state.tally, state=state) as folder:
+    with Segment(store, "audited", RUN, tally=state.tally, state=state) as folder:
         folder.prepare()
 
 

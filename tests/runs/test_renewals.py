@@ -14,9 +14,8 @@ from auditor.config.layers import Layer, resolve
 from auditor.errors import OutputError
 from auditor.model.target import Target
 from auditor.runs.latest import update_latest_json
-from auditor.runs.outdated_renewals import SPARED, delete_outdated
 from auditor.runs.paths import bucket_path, new_run_id
-from auditor.runs.renewals import read_renewals, renewal_files, write_renewals
+from auditor.runs.renewals import SPARED, delete_outdated, read_renewals, renewal_files, write_renewals
 from auditor.runs.stores.local import LocalStore
 from tests.support.nights import Nights
 from tests.support.servers.clients import BUCKET

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from auditor.aws.connection import Connection
 from auditor.errors import CallFailed, CredentialsError
+from auditor.model.bucket import MOST_KEYS
 from auditor.model.object import Head, Unread
-from auditor.s3.key_policies import MOST, KeyPolicies, open_key_policies
+from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from tests.support.fakes.caller import make_caller
 from tests.support.servers.clients import client
 
@@ -87,7 +88,7 @@ async def test_refused_credentials_end_the_run() -> None:
 
 async def test_too_many_keys_are_unread() -> None:
     kms = Kms()
-    keys = policies(kms, {f"k{number}": POLICY for number in range(MOST)})
+    keys = policies(kms, {f"k{number}": POLICY for number in range(MOST_KEYS)})
     await keys.read(under("k0"))
     await keys.read(under("one-more"))
     assert keys.policies["one-more"] == Unread("GetKeyPolicy", "TooMany")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
@@ -26,7 +26,7 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.rollup import GROUPS, totals_of
 from auditor.reports.summary import exit_code
-from auditor.runs.folder import PART_LINES
+from auditor.runs.segment import PART_LINES
 from auditor.runs.stores.local import LocalStore
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
@@ -170,12 +170,11 @@ def _check_lines(result: Result) -> None:
 SMALL_PARTS: Final = """
 import sys
 from functools import partial
-from auditor.audit import jobs as divided
-from auditor.audit.run import Audit
+from auditor.audit import audit_run
 from auditor.cli.main import main
 from auditor.estate import start
-start.Audit = partial(Audit, part_lines=20)
-divided.JobsAudit = partial(divided.JobsAudit, part_lines=20, least=1)
+start.Audit = partial(audit_run.Audit, part_lines=20)
+audit_run.Division = partial(audit_run.Division, least=1)
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -211,8 +210,8 @@ def finish(child: subprocess.Popen[str], timeout: float = 60) -> tuple[int, list
 
 
 def checkpoint(out: Path) -> dict[str, Any] | None:
-    """The state of the one run below `out`; None before its first checkpoint."""
-    for path in out.glob(f"bucket={BUCKET}/run=*/state.json"):
+    """The checkpoint of the one run below `out`, which has one range; None before its first one."""
+    for path in out.glob(f"bucket={BUCKET}/run=*/checkpoint/00000.json"):
         found: dict[str, Any] = json.loads(path.read_text())
         return found
     return None

@@ -1,4 +1,4 @@
-"""Runs that are divided into ranges, for tests: begun, audited range by range in this process, and combined."""
+"""Runs of several ranges, for tests: begun, audited range by range in this process, and concluded."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from auditor.aio.stop import Stop
-from auditor.audit.divided.begin import BegunRun, begin
-from auditor.audit.divided.combine import combine
-from auditor.audit.divided.range import range_audit
+from auditor.audit.audit_run import Audit, RangeAudit
+from auditor.audit.begin_run import Division
+from auditor.audit.conclude_run import conclude_run
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
-from auditor.model.summary import Summary
+from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
-from auditor.runs.folder import PART_LINES
 from auditor.runs.paths import run_path
+from auditor.runs.run_plan import RunPlan
+from auditor.runs.segment import PART_LINES
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import Result, check, read_back
@@ -26,7 +27,7 @@ from tests.support.servers.stub import StubServer
 
 
 class Divided:
-    """One divided run of the stub's bucket below `out`."""
+    """One run of several ranges of the stub's bucket below `out`."""
 
     def __init__(
         self,
@@ -51,22 +52,22 @@ class Divided:
         assert self.run_id is not None
         return self.out / run_path(self.target.bucket, self.run_id)
 
-    async def begin(self, ranges: int, run_id: str | None = None, stop: Stop | None = None) -> BegunRun:
-        begun = await begin(
+    async def begin(self, ranges: int, run_id: str | None = None, stop: Stop | None = None) -> RunPlan:
+        audit = Audit(
             self.target,
             self.settings,
             self.places,
             Stop() if stop is None else stop,
-            ranges=ranges,
-            least=1,
             run_id=run_id,
+            division=Division(ranges, least=1),
         )
-        self.run_id = begun.plan.run
-        return begun
+        plan = await audit.begin()
+        self.run_id = plan.run
+        return plan
 
-    async def audit(self, range_id: str, *, part_lines: int = PART_LINES, stop: Stop | None = None) -> Summary:
+    async def audit(self, range_id: str, *, part_lines: int = PART_LINES, stop: Stop | None = None) -> Resume | None:
         assert self.run_id is not None
-        work = range_audit(
+        work = RangeAudit(
             self.run_id,
             range_id,
             self.target,
@@ -79,13 +80,13 @@ class Divided:
 
     async def combine(self) -> Summary:
         assert self.run_id is not None
-        done = await asyncio.to_thread(combine, self.target, self.run_id, self.settings, self.places)
+        done = await asyncio.to_thread(conclude_run, self.target, self.run_id, self.settings, self.places)
         return done.summary
 
     async def whole(self, ranges: int, *, part_lines: int = PART_LINES) -> Result:
-        """Begin, audit the ranges side by side, the last one first, combine, and check what must hold of any run."""
-        begun = await self.begin(ranges)
-        await self.ranges(reversed([one.id for one in begun.plan.ranges]), part_lines=part_lines)
+        """Begin, audit the ranges side by side, the last one first, conclude, and check what must hold of any run."""
+        plan = await self.begin(ranges)
+        await self.ranges(reversed([one.id for one in plan.ranges]), part_lines=part_lines)
         return check(read_back((await self.combine()).to_dict()))
 
     async def ranges(self, range_ids: Iterable[str], *, part_lines: int = PART_LINES) -> None:

@@ -71,7 +71,9 @@ class MemoryObjects:
     def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
         known = key in self.held
         wanted = condition.get("IfMatch")
-        if (condition.get("IfNoneMatch") and known) or (wanted and (not known or self._tag(key) != wanted)):
+        if wanted and not known:  # as AWS answers
+            raise CallFailed("PutObject", "NoSuchKey", 404)
+        if (condition.get("IfNoneMatch") and known) or (wanted and self._tag(key) != wanted):
             raise CallFailed("PutObject", "PreconditionFailed", 412)
         self.written.append(key)
         if self.refuses(len(self.written), key):

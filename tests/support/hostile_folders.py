@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 MIB: Final = 1024 * 1024
-FILES: Final = ("bucket.json", "parts.json", "rollups.json", "summary.json", "state.json")
+FILES: Final = ("run.json", "seal.json", "rollups.json", "summary.json")
+CHECKPOINT: Final = "checkpoint/00000.json"
 
 
 def bomb(size: int) -> bytes:
@@ -36,11 +37,11 @@ def _part(data: bytes, kind: str = "objects") -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = folder / kind / "part-00000-00000.jsonl.gz"
         file.write_bytes(data)
-        seal = json.loads((folder / "parts.json").read_bytes())
+        seal = json.loads((folder / "seal.json").read_bytes())
         for entry in seal["parts"]:
             if entry["path"] == f"{kind}/{file.name}":
                 entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        (folder / "parts.json").write_text(json.dumps(seal))
+        (folder / "seal.json").write_text(json.dumps(seal))
 
     return change
 
@@ -48,6 +49,17 @@ def _part(data: bytes, kind: str = "objects") -> Callable[[Path], None]:
 def _each(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
+        make(folder / name)
+
+    return change
+
+
+def _killed(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return a change that adds a file of a run that was killed, and takes its summary away."""
+
+    def change(folder: Path) -> None:
+        (folder / "summary.json").unlink()
+        (folder / name).parent.mkdir()
         make(folder / name)
 
     return change
@@ -66,14 +78,15 @@ def attacks() -> Iterator[tuple[str, Callable[[Path], None]]]:
     yield "a finding of a gigabyte", _part(bomb(1024 * MIB), "findings")
     yield "a line that is nested deep", _part(gzip.compress(deep()))
     yield "a finding that is nested deep", _part(gzip.compress(deep()), "findings")
-    for name in FILES:
-        yield f"{name} of many lists", _each(name, lambda file: file.write_bytes(many_lists(16 * MIB)))
-        yield f"{name} that is nested deep", _each(name, lambda file: file.write_bytes(deep()))
+    for name, change in (*((name, _each) for name in FILES), (CHECKPOINT, _killed)):
+        yield f"{name} of many lists", change(name, lambda file: file.write_bytes(many_lists(16 * MIB)))
+        yield f"{name} that is nested deep", change(name, lambda file: file.write_bytes(deep()))
         yield (
             f"{name} of one text",
-            _each(name, lambda file: file.write_bytes(b'{"a": "' + "a\U0001f600".encode() * 10 * MIB + b'"}')),
+            change(name, lambda file: file.write_bytes(b'{"a": "' + "a\U0001f600".encode() * 10 * MIB + b'"}')),
         )
-    for name in (*FILES, "objects/part-00000-00000.jsonl.gz", "findings/part-00000-00000.jsonl.gz"):
-        yield f"{name} is a pipe", _each(name, os.mkfifo)
-        yield f"{name} is without end", _each(name, lambda file: file.symlink_to("/dev/zero"))
-        yield f"{name} is huge", _each(name, _sparse)
+    parts = ("objects/part-00000-00000.jsonl.gz", "findings/part-00000-00000.jsonl.gz")
+    for name, change in (*((name, _each) for name in (*FILES, *parts)), (CHECKPOINT, _killed)):
+        yield f"{name} is a pipe", change(name, os.mkfifo)
+        yield f"{name} is without end", change(name, lambda file: file.symlink_to("/dev/zero"))
+        yield f"{name} is huge", change(name, _sparse)

@@ -123,15 +123,12 @@ def write_report(
     prefix: str = "inventory",
     name: str = "auditor",
     files: int = 2,
-    shuffle: bool = True,
 ) -> WrittenReport:
-    """Write a report as S3 does: the data files, the manifest and its checksum. put: writes a file.
-
-    shuffle: put the rows in no order, as S3 does not promise one.
+    """Write a report as S3 does: the data files, with the rows in no order, the manifest and its checksum. put: writes
+    a file.
     """
     given = list(rows)
-    if shuffle:
-        random.Random(7).shuffle(given)
+    random.Random(7).shuffle(given)
     folder = f"{prefix}/{bucket}/{name}" if prefix else f"{bucket}/{name}"
     entries: list[dict[str, Any]] = []
     for number in range(files):

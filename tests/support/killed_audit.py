@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.target import Target

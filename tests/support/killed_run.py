@@ -1,4 +1,4 @@
-"""The judgements of a run that is killed, and a store that kills its process before its Nth write."""
+"""The judgements of a run that is killed, its begin and its end, and a store that kills before its Nth write."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import os
 import signal
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from auditor.model.finding import Judgement
-from auditor.runs.folder import RunFolder
-from auditor.runs.stores.base import Change
+from auditor.model.summary import Summary
+from auditor.runs.paths import run_path
+from auditor.runs.run_end import RunClosing
+from auditor.runs.run_plan import RunPlan
+from auditor.runs.segment import Segment
+from auditor.runs.stores.base import Change, Store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_finding, encode_object, encode_undecided
-from tests.support.samples.reports import denied, finding, gone, judged
+from tests.support.samples.reports import ROLLED_UP, RUN, denied, finding, gone, judged, sample_file
 
 OBJECTS = 23
 PART = 5
@@ -29,7 +34,7 @@ def judgements() -> list[Judgement]:
     return made
 
 
-def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
+def put(folder: Segment, tally: Tally, judgement: Judgement) -> bool:
     tally.add(judgement)
     ref = judgement.evidence.ref
     return folder.write(
@@ -41,12 +46,31 @@ def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
     )
 
 
-def put_all(folder: RunFolder, tally: Tally, judgements: Iterable[Judgement]) -> None:
+def put_all(folder: Segment, tally: Tally, judgements: Iterable[Judgement]) -> None:
     """Write as the audit does: in key order, with a flush on demand, and a tick now and then."""
     for number, judgement in enumerate(judgements):
         if put(folder, tally, judgement) or number % 2:
             folder.check_due()
             folder.flush()
+
+
+def begin(store: Store, run_id: str = RUN, **changes: Any) -> RunPlan:
+    """Write the run.json of a run of one range, and return its content. Without changes, one that is there stays."""
+    path, plan = f"{run_path('audited', run_id)}/run.json", sample_file(run=run_id, **changes)
+    if not changes and (data := store.get(path)) is not None:
+        return RunPlan.from_json(data)
+    store.put(path, plan.to_json())
+    return plan
+
+
+def end(
+    store: Store, folder: Segment, summary: Summary, page: str = "", *, update_latest: bool = False, **changes: Any
+) -> None:
+    """End a run of one range as the audit does, from the counts in memory. changes: of its run.json."""
+    plan = begin(store, folder.run_id, **changes)
+    closing = RunClosing(store, plan, plan.to_json(), plan.against)
+    files = {"rollups.json": ROLLED_UP, "report.html": page.encode()}
+    closing.finish(summary, files, folder.sealed_parts, save=folder.save, update_latest=update_latest)
 
 
 class DyingStore(LocalStore):

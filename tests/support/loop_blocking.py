@@ -17,7 +17,7 @@ MAY_BLOCK: Final = (
     # The user's AWS configuration, a short file, read while the bucket's facts are; objects come later.
     ("auditor/aws/session.py", {"custom_endpoint"}),
     # Held by the folder's thread for a copy of a few counts at most; never over a file.
-    ("auditor/runs/folder.py", {"write", "passed", "write_findings"}),
+    ("auditor/runs/segment.py", {"write", "passed", "write_findings"}),
     # The end of a run: the pool's threads have nothing left to do.
     ("concurrent/futures/thread.py", {"shutdown"}),
 )

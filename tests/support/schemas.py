@@ -19,18 +19,17 @@ Schema = dict[str, Any]
 FILES: Final[Mapping[str, str]] = {
     "summary.json": "summary",
     "rollups.json": "rollups",
-    "bucket.json": "bucket",
-    "parts.json": "parts",
-    "state.json": "state",
+    "run.json": "run",
+    "seal.json": "seal",
 }
 """The files of an audit's run folder, and their schemas."""
-RANGES: Final[Mapping[str, str]] = {
-    "plan.json": "run-plan",
-    "state-*.json": "state",
-    "parts-*.json": "parts",
-    "keys-*.json": "range-keys",
+FURTHER: Final[Mapping[str, str]] = {
+    "keys.json": "keys",
+    "checkpoint/parts-*.json": "seal",
+    "checkpoint/keys-*.json": "keys",
+    "checkpoint/[0-9]*.json": "checkpoint",
 }
-"""The further files of a run that is divided into ranges, and their schemas."""
+"""Those of a run that reads the policies of KMS keys, and of a run that is not complete, by patterns of their paths."""
 LINES: Final[Mapping[str, str]] = {
     "objects": "object-line",
     "findings": "finding-line",
@@ -85,17 +84,22 @@ def valid(name: str, *values: Any) -> int:
 def check_folder(folder: Path) -> dict[str, int]:
     """Check each file and line of an audit's run folder, and `latest.json` beside it. Return the number of each."""
     counts = {file: valid(name, json.loads((folder / file).read_bytes())) for file, name in FILES.items()}
-    for pattern, name in RANGES.items():
+    for pattern, name in FURTHER.items():
         counts[pattern] = valid(name, *(json.loads(path.read_bytes()) for path in folder.glob(pattern)))
-    names = {found.name for found in folder.iterdir() if not found.name.startswith(".")}
-    names = {name for name in names if not any(fnmatchcase(name, pattern) for pattern in RANGES)}
-    assert names <= {*FILES, *LINES, "report.html", "batch"}
+    names = {str(found.relative_to(folder)) for found in files_in(folder)}
+    names = {name for name in names if not any(fnmatchcase(name, pattern) for pattern in FURTHER)}
+    assert {name.partition("/")[0] for name in names} <= {*FILES, *LINES, "report.html", "batch"}
     for kind, name in LINES.items():
         counts[kind] = sum(valid(name, *lines_in(path)) for path in sorted((folder / kind).glob("*.jsonl.gz")))
     latest = folder.parent / "latest.json"
     if latest.exists():
         valid("latest", json.loads(latest.read_bytes()))
     return counts
+
+
+def files_in(folder: Path) -> Iterable[Path]:
+    """Return the files below a folder, but for the hidden ones."""
+    return [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
 
 
 def lines_in(path: Path) -> Iterable[Any]:

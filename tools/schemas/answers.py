@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from auditor.audit.ranges.plan import RangePlan
+from auditor.audit.plan_ranges import RangePlan
 from auditor.ledger.base import Soundness, What
 from auditor.ledger.manifests import export as history
 from auditor.model.access import Verdict

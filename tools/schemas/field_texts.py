@@ -12,11 +12,9 @@ from typing import Any, Final
 _WORDS: Final[Mapping[str, str]] = {
     "in the form of Audience.text": "such as `anyone` or `account 444455556666`",
     "in the form of Reason.text": "such as `acls-disabled` or `policy-allow: PublicRead`",
-    "The result of Tally.to_dict, unchecked.": "The counts so far.",
     " Asking for a value raises NotStored.": "",
     "The metadata of this Head has names only unless the run keeps the values.": "HEAD's answer, or why there is none.",
     "SHA-256 of each of FILES": "SHA-256 of each file of the folder, besides the parts,",
-    ", because an audit makes several for each object": "",
     ", unchecked": "",
     " Several caches use the ACL of each object as their key, so its hash is computed only once.": "",
 }

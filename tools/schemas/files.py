@@ -22,10 +22,9 @@ from auditor.model.target import Target
 from auditor.offline.check_run import RunCheck
 from auditor.offline.estimate_report import Estimate
 from auditor.offline.formats.base import COLUMNS, ExportEntry
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile
-from auditor.runs.plan_file import PlanFile
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.seal import Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
@@ -239,26 +238,21 @@ SCHEMAS: Final = (
         lambda maker: maker.members(EstateReport),
     ),
     SchemaFile("rollups", "`rollups.json`", lambda maker: maker.members(RollUps)),
-    SchemaFile("bucket", "`bucket.json`", lambda maker: maker.members(BucketFile), True),
+    SchemaFile("run", "`run.json`", lambda maker: maker.members(RunPlan), True),
     SchemaFile(
-        "parts",
-        "`parts.json`, and `parts-RANGE.json`",
+        "seal",
+        "`seal.json`, and `checkpoint/parts-RANGE.json`",
         lambda maker: maker.members(Seal),
     ),
     SchemaFile("latest", "`latest.json`", _latest),
     SchemaFile(
-        "state",
-        "`state.json`, the checkpoint, and `state-RANGE.json`",
+        "checkpoint",
+        "`checkpoint/RANGE.json`",
         lambda maker: maker.members(Checkpoint),
     ),
     SchemaFile(
-        "run-plan",
-        "`plan.json` of a run that is divided into ranges of keys",
-        lambda maker: maker.members(PlanFile),
-    ),
-    SchemaFile(
-        "range-keys",
-        "`keys-RANGE.json`: the policies of KMS keys that a range of such a run has read",
+        "keys",
+        "`keys.json`, and `checkpoint/keys-RANGE.json`: the policies of KMS keys",
         lambda maker: maker.members(KeyFile, facts=True),
         True,
     ),
@@ -324,7 +318,7 @@ and the tests check real runs against them.
 - A member under `required` is always there. A file without `format`, which a development version wrote, is refused.
 - `additionalProperties` is false where the auditor's own reader refuses a member that it does not know. Elsewhere a
   later release may add members: ignore those that you do not know.
-- A fact (`acl`, `head`, each fact of `bucket.json`) is exactly one of three: the value, `{{"unread": ..}}` or
+- A fact (`acl`, `head`, each fact of `run.json`) is exactly one of three: the value, `{{"unread": ..}}` or
   `{{"skipped": ..}}`. A line whose ACL was not read never matches the form of one whose ACL was read.
 - An object's line with the outcome `audited` has no unread fact; one that is `undecided` has at least one.
 

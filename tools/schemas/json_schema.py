@@ -24,19 +24,18 @@ from auditor.model.object import Head, Skipped, Unread
 from auditor.model.rollup import RollUps, Totals, TrendNight
 from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import ChangeKind, Changes, ExceptedCounts, Summary
-from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile
 from auditor.runs.paths import RUN_ID
-from auditor.runs.plan_file import PlanFile
-from auditor.runs.seal import FILES, OF_RANGES, Seal
+from auditor.runs.run_plan import RunPlan
+from auditor.runs.seal import FILES, Seal
 from auditor.verify.summary import VerifySummary
 from tools.schemas.field_texts import texts_of
 
 Schema = dict[str, Any]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-STRICT: Final[frozenset[type]] = frozenset({BucketFile, Checkpoint, PlanFile, ReadFacts, Seal})
+STRICT: Final[frozenset[type]] = frozenset({RunPlan, Checkpoint, Seal})
 """Classes whose reader refuses a member that it does not know."""
 OPTIONAL: Final = frozenset(
     {
@@ -69,7 +68,7 @@ _ALL_WORDS: Final[Mapping[tuple[type, str], tuple[EnumType, ...]]] = {
 KEYS: Final = {**_ANY_ORDER, **_ALL_WORDS}
 """The enums of the names in mappings, from the outside in. Those of _ALL_WORDS have every word."""
 
-_FILES: Final = frozenset({BucketFile, Checkpoint, EstateReport, KeyFile, PlanFile, RollUps, Seal, Summary})
+_FILES: Final = frozenset({RunPlan, Checkpoint, EstateReport, KeyFile, RollUps, Seal, Summary})
 """The types of JSON files, which have a format."""
 FORM: Final[Schema] = {"description": "The format of the file.", "const": FORMAT}
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -109,7 +108,7 @@ _MEMBERS: Final[Mapping[tuple[type, str], Schema]] = {
     (UndecidedLine, "unread"): {"type": "array", "items": {"$ref": "#/$defs/Unread"}, "minItems": 1},
     (Seal, "files"): {
         "type": "object",
-        "propertyNames": {"anyOf": [{"enum": list(FILES)}, {"pattern": f"^({OF_RANGES.pattern})$"}]},
+        "propertyNames": {"enum": list(FILES)},
         "additionalProperties": _SHA256,
     },
 }
@@ -173,7 +172,7 @@ class SchemaMaker:
         }
 
     def _member(self, kind: Any, one: FieldInfo, facts: bool, said: Mapping[str, str]) -> Schema:
-        hint, facts = one.type, facts or (kind, one.name) == (BucketFile, "read")
+        hint, facts = one.type, facts or (kind is RunPlan and one.name in ("facts", "ask"))
         words = KEYS.get((kind, one.name))
         if found := _MEMBERS.get((kind, one.name)):
             schema = dict(found)

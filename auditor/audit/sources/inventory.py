@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from auditor.audit.context import RunContext
+from auditor.audit.run_context import RunContext
 from auditor.audit.sources.inventory_reports import ReportLimits, SortedRows, load_newest, open_reports, report_times
 from auditor.audit.sources.walk import FactSource
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Semantics

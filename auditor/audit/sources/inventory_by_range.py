@@ -24,7 +24,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.context import RunContext
+from auditor.audit.run_context import RunContext
 from auditor.audit.sources.inventory import EmptyFacts, ReportFacts
 from auditor.audit.sources.inventory_reports import (
     FoundReport,
@@ -41,9 +41,9 @@ from auditor.audit.sources.walk import FactSource
 from auditor.config.settings import Settings
 from auditor.errors import InventoryError, RunStopped
 from auditor.model.target import Target
-from auditor.runs.packed_lines import packed_lines
+from auditor.runs.parts import packed_lines
 from auditor.runs.paths import run_path
-from auditor.runs.plan_file import PlanFile
+from auditor.runs.run_plan import RunPlan
 from auditor.runs.stores.base import LockingStore, Store
 from auditor.s3.inventory.csv_rows import PieceReader
 from auditor.s3.inventory.place import InventoryPlace
@@ -69,7 +69,7 @@ _ABOVE: Final = b"\xff"
 
 
 def spread_report(
-    place: InventoryPlace, settings: Settings, store: Store, plan: PlanFile, stopped: Callable[[], bool]
+    place: InventoryPlace, settings: Settings, store: Store, plan: RunPlan, stopped: Callable[[], bool]
 ) -> None:
     """Spread the newest report over the ranges of a run, or continue it. Blocks, and takes a while.
 
@@ -91,7 +91,7 @@ def spread_newest(
     reports: Store,
     place: InventoryPlace,
     store: Store,
-    plan: PlanFile,
+    plan: RunPlan,
     times: ReportTimes,
     stopped: Callable[[], bool] = lambda: False,
     *,
@@ -129,7 +129,7 @@ def spread_newest(
         )
 
 
-def _nothing(plan: PlanFile, found: FoundReport, refused: tuple[str, ...]) -> SpreadFile:
+def _nothing(plan: RunPlan, found: FoundReport, refused: tuple[str, ...]) -> SpreadFile:
     return SpreadFile(
         run=plan.run,
         manifest=found.path,
@@ -159,7 +159,7 @@ class _Spreading:
         reports: Store,
         store: Store,
         folder: SpreadFolder,
-        plan: PlanFile,
+        plan: RunPlan,
         found: FoundReport,
         begun: SpreadFile,
         memory: int,
@@ -246,7 +246,7 @@ class _Spreading:
 
 
 @asynccontextmanager
-async def open_range(run: RunContext, range_id: str) -> AsyncIterator[FactSource]:
+async def open_range_rows(run: RunContext, range_id: str) -> AsyncIterator[FactSource]:
     """Load the rows of a range, and yield the source of their facts. If a row is lost, each object is read by calls.
 
     Raises OutputError if the run folder cannot be read.

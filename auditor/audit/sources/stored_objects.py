@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.record_judge import JudgedObject, RecordJudge
+from auditor.audit.record import JudgedObject, RecordJudge
 from auditor.audit.stored import StoredFindings, StoredObject, StoredPart
 from auditor.hashing.status import HashStatus, unhashable
 from auditor.model.access import Verdict

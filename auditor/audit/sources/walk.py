@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import reduce
@@ -49,14 +50,39 @@ class RunObjects(StepSource, EvidenceReader, Protocol):
 
 
 class Listing:
-    """The steps of a bucket's listing. It proves which objects there are."""
+    """The steps of a bucket's listing. It proves which objects there are.
+
+    begin() asks for the first page while the caller prepares the rest of its work; close() then ends the listing.
+    """
 
     def __init__(self, engine: Engine, caller: Caller) -> None:
         self._engine = engine
         self._caller = caller
+        self._begun: tuple[AsyncGenerator[list[Listed], None], asyncio.Task[list[Listed] | None]] | None = None
 
-    def pages(self, target: Target) -> AsyncGenerator[list[Listed], None]:
-        return pages(self._engine, self._caller, target)
+    def begin(self, target: Target) -> None:
+        """Ask for the first page of the target, which pages() is to yield."""
+        found = pages(self._engine, self._caller, target)
+        self._begun = found, asyncio.ensure_future(anext(found, None))
+
+    async def pages(self, target: Target) -> AsyncGenerator[list[Listed], None]:
+        found, first = self._begun or (pages(self._engine, self._caller, target), None)
+        async with aclosing(found):
+            if first is not None and (page := await first) is not None:
+                yield page
+            async for page in found:
+                yield page
+
+    async def close(self) -> None:
+        """End a listing that was begun, also one whose first page nobody took."""
+        if self._begun is None:
+            return
+        found, first = self._begun
+        first.cancel()
+        await asyncio.wait([first])
+        if not first.cancelled():
+            first.exception()  # whoever took the page has seen the error
+        await found.aclose()
 
 
 class ObjectWalk:

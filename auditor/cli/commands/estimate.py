@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.ranges.plan import RangePlan, check_number, plan_by_listing, plan_from_run
+from auditor.audit.plan_ranges import RangePlan, check_number, plan_by_listing, plan_from_run
 from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command

@@ -45,8 +45,8 @@ from auditor.offline.security_hub import SentFindings, open_security_hub
 from auditor.offline.stored_page import page_again
 from auditor.progress import Snapshot
 from auditor.reports.summary import exit_code
-from auditor.runs.bucket_file import NAME
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import NAME
 from auditor.runs.stores.local import private
 from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible

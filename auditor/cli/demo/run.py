@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.run import Audit
+from auditor.audit.audit_run import Audit
 from auditor.aws.connection import Connection
 from auditor.cli import signals
 from auditor.cli.demo import report

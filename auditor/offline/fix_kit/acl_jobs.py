@@ -21,7 +21,7 @@ from auditor.offline.fix_kit.policy_change import PUBLIC, KitObject
 from auditor.offline.iam.arns import Arns
 from auditor.offline.iam.policy import document, statement
 from auditor.rules.encryption import e03_wrong_key
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 
 PRIVATE: Final = "private"
 OWNER_TOO: Final = "bucket-owner-full-control"
@@ -316,10 +316,10 @@ class KeptKey(StrEnum):
 class WrongKeys:
     """Writes into a kit the job that puts the objects with an E03 finding under an allowed key, and their present keys.
 
-    jobs: writes the job. file: bucket.json of the run, whose configuration has the allowed keys.
+    jobs: writes the job. file: run.json of the run, whose configuration has the allowed keys.
     """
 
-    def __init__(self, jobs: JobWriter, file: BucketFile) -> None:
+    def __init__(self, jobs: JobWriter, file: RunPlan) -> None:
         self._jobs = jobs
         self._now = file.now
         self.key = _allowed(file)
@@ -380,7 +380,7 @@ class WrongKeys:
         return held or (head.object_lock_mode is not None and (until is None or until > self._now))
 
 
-def _allowed(file: BucketFile) -> str:
+def _allowed(file: RunPlan) -> str:
     """Return the ARN of the key for the job: an allowed one in the bucket's region, one of the bucket's own account
     first, because S3 refuses others by default; NO_KEY if the configuration names none.
     """

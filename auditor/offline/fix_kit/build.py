@@ -45,8 +45,8 @@ from auditor.offline.fix_kit.readiness import Assessment, Assessor, SeenObjects
 from auditor.offline.fix_kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
 from auditor.offline.iam.arns import Arns
 from auditor.progress import Snapshot
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
 from auditor.text import counted, visible
 from auditor.verdict.change import OBJECT_WRITER, BucketChange
 
@@ -223,11 +223,11 @@ def _lacking(draft: PolicyDraft, grants: GrantReader) -> tuple[tuple[str, ...], 
     return ((*((words,) if grants.carrying and not draft.nothing else ()), *never), (*draft.lacking, *never))
 
 
-def _facts_of(run: RunReader, file: BucketFile) -> tuple[str, str | None]:
+def _facts_of(run: RunReader, file: RunPlan) -> tuple[str, str | None]:
     """Return the canonical ID of the bucket's owner, and the text of the bucket policy; None if it is not known. Raises
     UsageError if the run does not know the owner, is not complete, or has no ACLs.
     """
-    facts, ask = file.facts, file.read[-1].ask
+    facts, ask = file.facts, file.ask
     if not run.complete:
         raise UsageError(
             f"the run {run.run_id} is not complete: a kit would lack the objects that it did not reach, so complete it"

@@ -29,8 +29,8 @@ from auditor.offline.formats.base import PLAIN, FormatOptions, RunLines, coverag
 from auditor.reports import groups
 from auditor.reports.compare import judged_rules
 from auditor.reports.summary import has_hole
-from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
+from auditor.runs.run_plan import RunPlan
 from auditor.text import counted, visible
 
 PRODUCT: Final = "s3-auditor"
@@ -314,11 +314,11 @@ class LookedAt(Struct, frozen=True):
     blind: tuple[BlindSpot, ...] = ()
 
     @classmethod
-    def by(cls, summary: Summary, rollups: RollUps, bucket: BucketFile) -> Self:
-        """Return what the run looked at. bucket: its bucket.json."""
+    def by(cls, summary: Summary, rollups: RollUps, bucket: RunPlan) -> Self:
+        """Return what the run looked at. bucket: its run.json."""
         rules = judged_rules(bucket, summary.rules_undecided)
         blind = (spot for group in rollups.groups for spot in _blind(group, summary.target.bucket))
-        asked = all(_asked_all(one) for one in bucket.read)
+        asked = bucket.ask.head is None and (bucket.ask.acl is None or bucket.facts.ownership == BUCKET_OWNER_ENFORCED)
         return cls(summary.complete, rules, asked, tuple(blind))
 
     def shows_end(self, finding: Mapping[str, Any]) -> bool:
@@ -333,10 +333,6 @@ class LookedAt(Struct, frozen=True):
             return True
         of_objects = "/" in place.removeprefix("s3://")
         return not (of_objects and any(spot.hides(place) for spot in self.blind))
-
-
-def _asked_all(read: ReadFacts) -> bool:
-    return read.ask.head is None and (read.ask.acl is None or read.facts.ownership == BUCKET_OWNER_ENFORCED)
 
 
 def _blind(group: Group, bucket: str) -> Iterator[BlindSpot]:

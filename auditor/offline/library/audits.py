@@ -163,7 +163,7 @@ async def _ends(
         async with permits:
             try:
                 async with start.resources_of(target, shared) as own:
-                    audit = await start.audit_of(target, settings, own, stop, run_id=resume, resume=True)
+                    audit = start.audit_of(target, settings, own, stop, run_id=resume, resume=True)
                     async with reporting(audit.snapshot, progress):
                         return _End(target, (await start.run(audit)).out)
             except AuditorError as error:

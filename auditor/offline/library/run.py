@@ -17,9 +17,9 @@ from auditor.model.object import Head, PartialHead
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.offline import folder_place
-from auditor.runs.bucket_file import BucketFile
 from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
+from auditor.runs.run_plan import RunPlan
 from auditor.text import visible
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Run:
             yield from reader.undecided()
 
     @property
-    def bucket_file(self) -> BucketFile:
+    def plan(self) -> RunPlan:
         """The facts of the bucket and the configuration of the run."""
         with self._open() as reader:
             return reader.begun_with
@@ -102,7 +102,7 @@ class Run:
     def last_key(self) -> str | None:
         """The last key that the run saved; None if it saved none."""
         with self._open() as reader:
-            return reader.checkpoint.start_after if reader.checkpoint else None
+            return reader.last_key
 
     def bucket_findings(self) -> list[FindingLine]:
         """Return the findings on the bucket itself."""

@@ -17,7 +17,7 @@ from auditor.offline.library.keywords import check_flags, check_texts, documente
 from auditor.offline.library.run import Run
 from auditor.offline.rejudge import JudgeAgain
 from auditor.offline.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
-from auditor.runs.bucket_file import NAME
+from auditor.runs.run_plan import NAME
 from auditor.runs.stores import open_store
 from auditor.verdict.change import BucketChange, switches
 

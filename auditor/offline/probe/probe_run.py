@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.begin import AskedBucket, open_asked
+from auditor.audit.ask_bucket import AskedBucket, open_asked
 from auditor.aws.plain import custom_endpoint
 from auditor.config import values
 from auditor.config.resources import caller_of, connection_to
@@ -235,7 +235,7 @@ async def probe(
 
 def trusted_by(run: RunReader) -> frozenset[str]:
     """Return the entries of `trusted` by which the run judged. Raises UsageError for an entry of no known form."""
-    return values.trusted(run.begun_with.configuration.get("trusted", ()), f"{run.uri}/bucket.json")
+    return values.trusted(run.begun_with.configuration.get("trusted", ()), f"{run.uri}/run.json")
 
 
 def _checked(given: str | None, trust: Trust) -> str | None:

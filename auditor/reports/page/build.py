@@ -25,14 +25,14 @@ from auditor.reports.summary import (
     new_objects,
     sentence_parts,
 )
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 from auditor.text import counted, visible
 
 DAMAGED_RULE: Final = "I03"
 
 
-def page_data(summary: Summary, bucket: BucketFile, rollups: RollUps, index: str | None = None) -> PageData:
-    """Return the whole content of the page of a run. bucket: its bucket.json. index: relative address of the index
+def page_data(summary: Summary, bucket: RunPlan, rollups: RollUps, index: str | None = None) -> PageData:
+    """Return the whole content of the page of a run. bucket: its run.json. index: relative address of the index
     page; None if there is none.
     """
     changes = summary.changes

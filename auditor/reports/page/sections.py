@@ -14,7 +14,7 @@ from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES, RULES_BY_ID
 from auditor.rules.base import Rule
-from auditor.runs.bucket_file import BucketFile
+from auditor.runs.run_plan import RunPlan
 from auditor.text import counted, enumerated, healed_rows
 
 _KINDS: Final = (
@@ -107,7 +107,7 @@ _SWITCHES: Final = {name: name.title().replace("_", "") for name in PublicAccess
 """S3's name of each switch of a public access block."""
 
 
-def rule_rows(summary: Summary, bucket: BucketFile) -> tuple[RuleRow, ...]:
+def rule_rows(summary: Summary, bucket: RunPlan) -> tuple[RuleRow, ...]:
     """Return a row for each rule, in the order of RULES."""
     undecided: dict[str, list[str]] = {}
     for item in summary.rules_undecided:
@@ -146,7 +146,7 @@ def rules_in_words(rows: tuple[RuleRow, ...]) -> str:
     return f"{counted(len(rows), 'rule')}: {', '.join(each)}"
 
 
-def settings(bucket: BucketFile) -> Iterator[tuple[str, str]]:
+def settings(bucket: RunPlan) -> Iterator[tuple[str, str]]:
     """Yield the bucket's own settings that decide on access, in words."""
     facts = bucket.facts
     yield "Region", _known(facts.region)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ import auditor
 from auditor.errors import OutputError, RunChanged, RunComplete, RunDamaged, RunMissing, UsageError
 from auditor.model.target import Target
 from tests.audit.test_changes import night
-from tests.support.audit_runs import Result, audit
+from tests.support.audit_runs import Result, audit, read_back, without
 from tests.support.divided_runs import Divided
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import sample_bucket
@@ -24,31 +23,26 @@ OWN: Final = ("run", "out", "seconds", "calls", "sealed")
 """The members of a summary that differ between two runs of the same bucket."""
 
 
-def same(one: Result, other: Result, *without: str) -> None:
+def same(one: Result, other: Result, *hidden: str) -> None:
     """Assert that two runs have the same lines and the same summary, but for the members that each run has its own."""
     names = [[(line["key"], line["version_id"]) for line in run.objects] for run in (one, other)]
     assert names[0] == names[1]
     different = [pair for pair in zip(one.undated, other.undated, strict=True) if pair[0] != pair[1]]
     assert different == []
-    assert _undated(one.findings) == _undated(other.findings)
+    assert without(one.findings, "since") == without(other.findings, "since")
     assert one.undecided == other.undecided
-    hidden = {*OWN, *without}
-    left, right = ({name: value for name, value in run.summary.items() if name not in hidden} for run in (one, other))
+    own = {*OWN, *hidden}
+    left, right = ({name: value for name, value in run.summary.items() if name not in own} for run in (one, other))
     assert left == right
 
 
-def _undated(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in line.items() if name != "since"} for line in lines]
-
-
-def groups(result: Result) -> list[dict[str, Any]]:
-    """The groups of a run's roll-ups, without times."""
+def groups(result: Result) -> dict[str, Any]:
+    """The roll-ups of a run, without its ID and its time."""
     found = json.loads((result.folder / "rollups.json").read_text())
     for group in found["groups"]:
-        group.pop("since")
-        for sample in group["samples"]:
-            sample.pop("since")
-    return [*found["groups"], *found["first"]]
+        times = [group.pop("since"), *(sample.pop("since") for sample in group["samples"])]
+        assert len({time for time in times if time is not None}) <= 1
+    return {name: found[name] for name in ("complete", "totals", "groups", "first", "not_predicted")}
 
 
 @pytest.mark.parametrize(("ranges", "versions"), [(3, False), (7, True)])
@@ -91,25 +85,25 @@ async def test_missing_range_is_a_hole_and_the_run_can_go_on(stub: StubServer, t
     stub.world.buckets[BUCKET] = sample_bucket(40)
     run = Divided(stub, tmp_path)
     begun = await run.begin(4)
-    names = [one.id for one in begun.plan.ranges]
-    await run.ranges(name for name in names if name != "00002")
+    names = [one.id for one in begun.ranges]
+    await run.ranges(name for name in names if name != "00001")
     part = await run.combine()
     assert not part.complete
     assert part.resume is not None
     assert part.resume.reason == f"1 range of {len(names)} not complete"
-    assert part.resume.start_after == begun.plan.ranges[0].stop_at
-    assert any("range 00002" in words and "has not begun" in words for words in part.not_looked_at)
+    assert part.resume.start_after == begun.ranges[0].stop_at
+    assert any("range 00001" in words and "has not begun" in words for words in part.not_looked_at)
     assert not (tmp_path / f"bucket={BUCKET}" / "latest.json").exists()
     again = await run.begin(9, run.run_id)
-    assert (again.plan, again.file) == (begun.plan, begun.file)
-    await run.ranges(["00002"])
+    assert again == begun
+    await run.ranges(["00001"])
     whole = await run.combine()
     assert (whole.complete, whole.resume) == (True, None)
-    same(await audit(stub, tmp_path / "plain"), Result(whole.to_dict(), Path(whole.out), *_lines(whole.out)))
+    same(await audit(stub, tmp_path / "plain"), read_back(whole.to_dict()))
     with pytest.raises(RunComplete):
         await run.combine()
     with pytest.raises(RunComplete):
-        await run.audit("00002")
+        await run.audit("00001")
 
 
 def _file(out: Path, name: str) -> Path:
@@ -118,38 +112,31 @@ def _file(out: Path, name: str) -> Path:
     return found
 
 
-def _lines(out: str) -> list[list[dict[str, Any]]]:
-    return [
-        [json.loads(line) for part in sorted((Path(out) / kind).glob("*.gz")) for line in gzip.open(part)]
-        for kind in ("objects", "findings", "undecided")
-    ]
-
-
 async def test_run_that_lost_a_file_says_so(stub: StubServer, tmp_path: Path) -> None:
     stub.world.buckets[BUCKET] = sample_bucket(40)
     run = Divided(stub, tmp_path)
     await run.begin(3)
-    await run.ranges(["00001", "00002"])
-    place = _file(tmp_path, "bucket.json")
+    await run.ranges(["00000", "00001"])
+    gone = r"run\.json is gone, and the whole run is judged by it: start a new run"
+    place = _file(tmp_path, "run.json")
     kept = place.read_bytes()
     place.unlink()
-    with pytest.raises(RunDamaged, match=r"bucket\.json is gone, and all ranges are judged by it: start a new run"):
+    with pytest.raises(RunDamaged, match=gone):
         await run.begin(3, run.run_id)
     place.write_bytes(kept)
-    _file(tmp_path, "objects/part-00002-00000.jsonl.gz").unlink()
+    _file(tmp_path, "objects/part-00001-00000.jsonl.gz").unlink()
     summary = await run.combine()
     assert not summary.complete
-    assert any("part-00002-00000.jsonl.gz is gone: start a new run" in words for words in summary.not_looked_at)
-    place = _file(tmp_path, "plan.json")
+    assert any("part-00001-00000.jsonl.gz is gone: start a new run" in words for words in summary.not_looked_at)
     value = json.loads(place.read_text())
     del value["ranges"][1]
     place.write_text(json.dumps(value))
-    with pytest.raises(OutputError, match=r"plan\.json is damaged"):
+    with pytest.raises(OutputError, match=r"run\.json is damaged"):
         await run.audit("00001")
-    with pytest.raises(OutputError, match=r"plan\.json is damaged"):
+    with pytest.raises(OutputError, match=r"run\.json is damaged"):
         await run.combine()
     place.unlink()
-    with pytest.raises(RunDamaged, match=r"has parts of ranges of keys, but no plan\.json: start a new run"):
+    with pytest.raises(RunDamaged, match=gone):
         await audit(stub, tmp_path, resume=run.run_id)
 
 

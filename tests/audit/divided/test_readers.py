@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +11,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.fill import fill_audit
+from auditor.audit.fill_run import fill_audit
 from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -21,10 +19,10 @@ from auditor.runs.reading import RunReader
 from tests.audit.divided.test_combine import groups, same
 from tests.audit.test_changes import night
 from tests.audit.test_fill import mend
-from tests.conftest import FAKE
 from tests.support.audit_runs import Result, audit, check, read_back
 from tests.support.divided_runs import Divided
 from tests.support.servers.clients import BUCKET
+from tests.support.servers.fixtures import stub_of
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import World
 
@@ -34,9 +32,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the same bucket is audited undivided, and in five ranges of small parts."""
     out, world = tmp_path_factory.mktemp("pair"), World()
     world.buckets[BUCKET] = night(0)
-    with pytest.MonkeyPatch.context() as patch, StubServer(world) as stub:
-        for name, value in FAKE.items():
-            patch.setenv(name, value)
+    with stub_of(world) as stub:
         asyncio.run(audit(stub, out / "plain", part_lines=20))
         asyncio.run(Divided(stub, out / "divided").whole(5, part_lines=20))
     return out
@@ -109,18 +105,3 @@ async def test_filled(stub: StubServer, tmp_path: Path) -> None:
     assert [(line["key"], line["verdict"]) for line in filled.objects] == [
         (line["key"], line["verdict"]) for line in whole.objects
     ]
-
-
-async def test_added_part_or_range_is_a_fault(pair: tuple[Result, Result], tmp_path: Path) -> None:
-    folder = shutil.copytree(pair[1].folder.parents[1], tmp_path / "copy") / f"bucket={BUCKET}" / pair[1].folder.name
-    (folder / "objects" / "part-00009-00000.jsonl.gz").write_bytes(gzip.compress(b'{"key":"added"}\n'))
-    (folder / "state-00009.json").write_text("{}")
-    (folder / "state-00001.json").write_text(json.dumps({"v": 1}))
-    faults = auditor.check_run(folder).faults
-    assert len(faults) == 3
-    assert {fault.partition(" ")[0] for fault in faults} == {
-        "objects/part-00009-00000.jsonl.gz",
-        "state-00009.json",
-        "state-00001.json",
-    }
-    assert [line.key for line in auditor.open_run(folder).objects()] == [line["key"] for line in pair[0].objects]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.audit.divided.combine import combine
+from auditor.audit.conclude_run import conclude_run
 from auditor.errors import RunStopped
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -33,14 +33,14 @@ async def ranged(stub: StubServer, out: Path, ledger: Ledger) -> Divided:
         made.put(key, b"xx")
     run = Divided(stub, out, ledger=ledger, **ROUTES)
     begun = await run.begin(4)
-    await run.ranges((one.id for one in begun.plan.ranges), part_lines=10)
+    await run.ranges((one.id for one in begun.ranges), part_lines=10)
     return run
 
 
 async def added(run: Divided, seconds: float) -> Summary:
     assert run.run_id is not None
     done = await asyncio.to_thread(
-        combine, run.target, run.run_id, run.settings, run.places, time_left=lambda: seconds, batch_rows=ROWS
+        conclude_run, run.target, run.run_id, run.settings, run.places, time_left=lambda: seconds, batch_rows=ROWS
     )
     return done.summary
 
@@ -80,4 +80,5 @@ async def test_several_processes_write_what_one_writes(stub: StubServer, tmp_pat
     assert manifest_rows(files) == manifest_rows(written(plain.folder))
     tokens = [json.loads(text)["ClientRequestToken"] for name, text in files.items() if name.startswith("job")]
     assert sorted(tokens) == sorted(f"{run.run_id}-{number}" for number in range(1, manifests + 1))
-    assert not list(folder.glob("objects/part-00000-*")), "no process had to take the run from another"
+    seal = json.loads((folder / "seal.json").read_text())
+    assert all(one["lines"] for one in seal["parts"]), "no process had to take a range from another"

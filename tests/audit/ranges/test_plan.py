@@ -8,36 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from auditor.audit.ranges.plan import RangePlan, plan_by_listing, plan_from_run
+from auditor.audit.plan_ranges import RangePlan, plan_by_listing, plan_from_run
 from auditor.cli.main import main
 from auditor.config.settings import Settings
 from auditor.model.target import Target
-from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.audit.ranges.key_sets import keys_of_set
 from tests.support.audit_runs import audit
+from tests.support.killed_run import end
 from tests.support.odd_keys import ODD_KEYS
-from tests.support.samples.reports import ROLLED_UP, sample_summary, target
+from tests.support.samples.reports import RUN, sample_summary
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
 
-RUN = "20260102T030405Z-0a1b2c"
 TARGET = Target(BUCKET)
 
 
 def written(store: LocalStore, keys: list[str], part_lines: int) -> RunReader:
     """A complete run with a line for each key."""
-    with RunFolder(store, BUCKET, RUN, target=target(), tally=Tally(), part_lines=part_lines) as folder:
+    with Segment(store, BUCKET, RUN, tally=Tally(), part_lines=part_lines) as folder:
         folder.prepare()
         for key in keys:
             if folder.write(key, None, json.dumps({"key": key}).encode() + b"\n"):
                 folder.flush()
-        folder.finish(replace(sample_summary(), run=RUN), "", ROLLED_UP, update_latest=True)
+        end(store, folder, sample_summary(), update_latest=True)
     return RunReader(store, BUCKET, RUN)
 
 
@@ -64,7 +63,7 @@ def test_a_run_without_a_seal_or_a_whole_part_or_a_key_gives_no_plan(tmp_path: P
     folder = tmp_path / run.path
     (folder / "objects" / "part-00000-00000.jsonl.gz").write_bytes(b"damaged")
     assert plan_from_run(TARGET, run, 3) is None
-    (folder / "parts.json").unlink()
+    (folder / "seal.json").unlink()
     assert plan_from_run(TARGET, run, 3) is None
 
 

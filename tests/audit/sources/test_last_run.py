@@ -217,7 +217,7 @@ def damage(bucket: StubBucket, folder: Path) -> None:
 
 CHANGES: Final[dict[str, Callable[[StubBucket, Path], object]]] = {
     "a part that differs from the seal": damage,
-    "no seal": lambda bucket, folder: (folder / "parts.json").unlink(),
+    "no seal": lambda bucket, folder: (folder / "seal.json").unlink(),
     "another owner": lambda bucket, folder: setattr(bucket, "owner", STRANGER),
     "a block that cannot be read": lambda bucket, folder: bucket.odd.update(GetPublicAccessBlock=Odd.DENIED),
 }

@@ -146,3 +146,19 @@ async def test_damaged_renewal_keeps_nothing(stub: StubServer, filled: StubBucke
         read_renewals(events.store, BUCKET, "")
     await nights.night()
     assert asked(stub) == (NUMBER + 1, NUMBER + 1)
+
+
+async def test_acl_that_a_resumed_run_may_have_read_after_the_event_is_asked_again(
+    stub: StubServer, filled: StubBucket, tmp_path: Path
+) -> None:
+    nights = Nights(stub, tmp_path, **RULES, **keep("acl=90d,head=90d"))
+    events = Events(stub, tmp_path, nights)
+    await nights.night()
+    cut = await nights.night(days=0.2, keep=None, max_calls=50)
+    assert not cut.summary["complete"]
+    events.queue.put(event_bridge("k025"))
+    await events.work()
+    expose(filled, "k025")  # without an event
+    nights.now += DAY / 5
+    assert (await nights.night(keep=None, resume=cut.summary["run"])).line("k025")["verdict"] == "exposed"
+    assert (await nights.night()).line("k025")["verdict"] == "exposed"

@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.sources.reusable_facts import RefreshSchedule
+from auditor.audit.sources.last_run import RefreshSchedule
 
 DAY: Final = 86_400.0
 START: Final = 1_800_000_000.0

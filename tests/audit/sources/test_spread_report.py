@@ -14,20 +14,21 @@ from auditor.audit.sources.inventory_by_range import load_range, spread_newest
 from auditor.audit.sources.inventory_reports import ReportTimes
 from auditor.audit.sources.spread_file import NAME
 from auditor.errors import InventoryError, RunStopped, RunTaken
-from auditor.runs.paths import run_path
-from auditor.runs.plan_file import LISTING, PlanFile, PlannedRange, numbered
+from auditor.runs.paths import range_name, run_path
+from auditor.runs.run_plan import LISTING, PlannedRange
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.lookup import Match
 from tests.audit.sources.test_inventory_reports import BUCKET, KEYS, OLDER, PLACE, TARGET, ref
 from tests.support.inventory_reports import WrittenReport, into, plain_rows, write_report
+from tests.support.samples.reports import sample_file
 
 RUN: Final = "20260305T030405Z-0a1b2c"
 FOLDER: Final = run_path(BUCKET, RUN)
 CUTS: Final = (None, *sorted((KEYS[3], KEYS[4], KEYS[11], "nothing like it")), None)
 """The limits of the ranges, which are odd keys and one that is no key."""
-RANGES: Final = [PlannedRange(numbered(number), *limits, 1) for number, limits in enumerate(pairwise(CUTS), 1)]
-PLAN: Final = PlanFile(run=RUN, target=TARGET, source=LISTING, exact=False, ranges=tuple(RANGES))
+RANGES: Final = [PlannedRange(range_name(number), *limits, 1) for number, limits in enumerate(pairwise(CUTS))]
+PLAN: Final = sample_file(run=RUN, target=TARGET, source=LISTING, ranges=tuple(RANGES))
 
 
 class DyingError(Exception):
@@ -111,7 +112,7 @@ def test_killed_at_any_write_the_next_process_has_each_row_once(reports: Path, t
         begun = tmp_path / f"{number}" / FOLDER / NAME
         if not begun.exists() or json.loads(begun.read_text())["done"] < 4:
             with pytest.raises(InventoryError, match="no whole"):
-                load_range(store, RUN, "00001", PLAN.target)
+                load_range(store, RUN, "00000", PLAN.target)
         spread(LocalStore(reports), store)
         assert_each_once(store)
 
@@ -152,7 +153,7 @@ def test_damaged_spread_file_counts_as_none(reports: Path, out: Path) -> None:
         spread(LocalStore(reports), store)
         (out / FOLDER / NAME).write_text(text)
         with pytest.raises(InventoryError, match="no whole"):
-            load_range(store, RUN, "00001", PLAN.target)
+            load_range(store, RUN, "00000", PLAN.target)
 
 
 def test_two_processes_do_not_spread_one_run(reports: Path, out: Path) -> None:

@@ -24,8 +24,8 @@ from auditor.reports.page.render import render
 from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at
 from auditor.rules import RULES
-from auditor.runs.bucket_file import BucketFile, ReadFacts
 from auditor.runs.paths import began_at
+from auditor.runs.run_plan import RunPlan, one_range
 from auditor.runs.tally import Tally
 from tests.support.samples.bucket import facts
 
@@ -88,8 +88,8 @@ ROLLED_UP: Final = rollups_of().to_json()
 """The rollups.json of a run that found nothing."""
 
 
-def sample_file(**changes: Any) -> BucketFile:
-    """The bucket.json of a run by all rules, of an ordinary bucket."""
+def sample_file(**changes: Any) -> RunPlan:
+    """The run.json of a run by all rules, of an ordinary bucket."""
     values: dict[str, Any] = {
         "run": RUN,
         "target": target(),
@@ -97,16 +97,19 @@ def sample_file(**changes: Any) -> BucketFile:
         "ledger": False,
         "selected": tuple(rule.id for rule in RULES),
         "configuration": {},
-        "read": (ReadFacts(0, facts(), Ask()),),
+        "selection": {},
+        "facts": facts(),
+        "ask": Ask(),
+        "ranges": one_range(changes.get("target", target())),
     }
-    return BucketFile(**values | changes)
+    return RunPlan(**values | changes)
 
 
 class PageSource(Struct, frozen=True, kw_only=True):
     """The files of a run of which its page is made."""
 
     summary: Summary
-    bucket: BucketFile
+    bucket: RunPlan
     rollups: RollUps
 
 

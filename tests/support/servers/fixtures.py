@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.conftest import FAKE
 from tests.support.servers.clients import BUCKET, client
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket, World
@@ -21,6 +23,15 @@ def moto_url() -> Iterator[str]:
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+@contextmanager
+def stub_of(world: World) -> Iterator[StubServer]:
+    """A running stub, and the fake credentials of each test: for a fixture that the tests of a module share."""
+    with pytest.MonkeyPatch.context() as patch, StubServer(world) as server:
+        for name, value in FAKE.items():
+            patch.setenv(name, value)
+        yield server
 
 
 @pytest.fixture

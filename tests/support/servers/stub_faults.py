@@ -138,15 +138,5 @@ class Tokens:
         return True
 
 
-def throttle_above(rate_per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> Plan:
-    """503 SlowDown for the calls above a rate, as a token bucket of `burst` tokens counts it."""
-    tokens = Tokens(rate_per_second, burst, clock)
-
-    def plan(operation: str, key: str, nth: int) -> Fault | None:
-        return None if tokens.take() else SLOW_DOWN
-
-    return plan
-
-
 def _concerns(operations: Collection[str] | None, operation: str) -> bool:
     return operations is None or operation in operations

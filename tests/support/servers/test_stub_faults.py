@@ -28,13 +28,11 @@ from tests.support.servers.stub_faults import (
     RESET,
     SLOW_DOWN,
     STALL,
-    TRANSIENT,
     TRUNCATED,
     VANISH,
     first_n,
     latency,
     on_keys,
-    random_faults,
 )
 
 ERRORS = [
@@ -161,14 +159,3 @@ def test_success_without_its_required_elements(stub: StubServer, s3: Any) -> Non
     stub.faults = [TRUNCATED]
     status, body = raw(stub.url, "/audited?list-type=2")
     assert (status, body[:5], body[-1:] == b">") == (200, b"<?xml", False)
-
-
-def test_random_faults_are_the_same_for_the_same_seed() -> None:
-    calls = [("HeadObject", f"k{number}", nth) for number in range(1000) for nth in (1, 2)]
-    first, again, other = (random_faults(0.3, seed) for seed in (7, 7, 8))
-    drawn = [first(*call) for call in calls]
-    assert drawn == [again(*call) for call in reversed(calls)][::-1]
-    assert drawn != [other(*call) for call in calls]
-    assert 500 < sum(fault is not None for fault in drawn) < 700
-    assert set(drawn) - {None} == set(TRANSIENT)
-    assert random_faults(1.0, operations={"GetObject"})("HeadObject", "k", 1) is None

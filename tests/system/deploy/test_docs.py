@@ -72,13 +72,10 @@ def quoted(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def blocks(language: str, page: str = PAGE) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
-
-
 def block(*words: str, page: str = PAGE) -> Any:
     """The one JSON block of the page that holds all of these words."""
-    (found,) = [text for text in blocks("json", page) if all(f'"{word}"' in text for word in words)]
+    blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (found,) = [text for text in blocks if all(f'"{word}"' in text for word in words)]
     return json.loads(found)
 
 

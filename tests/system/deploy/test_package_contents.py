@@ -11,7 +11,6 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -23,21 +22,10 @@ from deploy.build import NEWEST, build
 from deploy.install import locked
 from deploy.native import is_native
 from deploy.options import PYTHON, REQUIREMENTS, ROOT, Options, read_options
+from tests.system.deploy.test_config import CONFIG
 
 DATA_OF_ALL = {"_retry.json", "endpoints.json", "partitions.json", "sdk-default-configuration.json"}
 """What botocore reads for every client."""
-
-
-CONFIG = f"""
-[rules.M01]
-required = ["owner"]
-[[exceptions]]
-prefix = "vault/"
-action = "GetObjectAcl"
-reason = "the vault denies everyone"
-owner = "security"
-until = {datetime.now(UTC).date() + timedelta(days=90)}
-"""
 
 
 UNCHECKED_HASH = (1).to_bytes(4, "little")

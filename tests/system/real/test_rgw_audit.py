@@ -103,11 +103,6 @@ def current(world: World, bucket: str) -> dict[Name, Place]:
     return {(place.key, None): place for place in world.of(bucket) if place.latest}
 
 
-def all_versions(world: World, bucket: str) -> dict[Name, Place]:
-    """What an audit of all versions must list."""
-    return {(place.key, place.version_id or "null"): place for place in world.of(bucket)}
-
-
 def assert_agrees(run: Run, places: Mapping[Name, Place], truth: Truths) -> None:
     assert run.objects.keys() == places.keys()
     differences = {
@@ -161,7 +156,8 @@ def test_verdict_of_each_version_agrees_with_the_server(
     audit: Audit, world: World, truth: Truths, bucket: str, engine: str
 ) -> None:
     run = audit(bucket, "--engine", engine, "--versions")
-    assert_agrees(run, all_versions(world, bucket), truth)
+    versions: dict[Name, Place] = {(one.key, one.version_id or "null"): one for one in world.of(bucket)}
+    assert_agrees(run, versions, truth)
     assert run.summary["coverage"]["delete_markers"] == len([m for m in world.markers if m.bucket == bucket])
 
 

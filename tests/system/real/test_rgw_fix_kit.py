@@ -130,10 +130,6 @@ def as_grant(grant: dict[str, Any]) -> dict[str, Any]:
     return {"Grantee": grantee, "Permission": grant["Permission"]}
 
 
-def as_policy(acl: Any) -> dict[str, Any]:
-    return {"Owner": acl[0], "Grants": acl[1]}
-
-
 def test_the_kit_closes_what_it_says_and_the_way_back_brings_every_acl_back(
     rgw: RgwServer, clients: tuple[Any, Any], acls: Mapping[str, Any], auditor: Command, tmp_path: Path
 ) -> None:
@@ -174,7 +170,8 @@ def test_the_kit_closes_what_it_says_and_the_way_back_brings_every_acl_back(
     assert differences({place.key: off[place.key] for place in own}, ask(rgw, own)) == {}
 
     for key in OWN.keys() - changed_keys:
-        owner.put_object_acl(Bucket="repair", Key=key, AccessControlPolicy=as_policy(acls[key]))
+        of, grants = acls[key]
+        owner.put_object_acl(Bucket="repair", Key=key, AccessControlPolicy={"Owner": of, "Grants": grants})
     restore(owner, repair.kit, repair.report)
     owner.delete_bucket_policy(Bucket="repair")
     assert read_acls(owner) == acls

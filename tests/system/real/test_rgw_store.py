@@ -10,14 +10,15 @@ import pytest
 
 from auditor.errors import RunTaken
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import RunFolder
+from auditor.runs.paths import FIRST
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import Segment
 from auditor.runs.stores import open_store
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
-from tests.support.killed_run import PART, judgements, put_all
+from tests.support.killed_run import PART, end, judgements, put_all
 from tests.support.log_lines import logged
-from tests.support.samples.reports import ROLLED_UP, RUN, sample_summary, target
+from tests.support.samples.reports import RUN, sample_summary
 from tests.support.servers.rgw import RgwServer
 
 
@@ -48,17 +49,18 @@ def test_conditions_are_kept(store: S3Store, tmp_path: Path) -> None:
 
 
 def test_of_two_writers_one_is_refused_and_the_run_adds_up(store: S3Store) -> None:
-    def folder(tally: Tally) -> RunFolder:
-        state = load_checkpoint(store, "audited", RUN)
-        return RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
+    def segment(tally: Tally) -> Segment:
+        state = load_checkpoint(store, "audited", RUN, FIRST)
+        return Segment(store, "audited", RUN, tally=tally, state=state, part_lines=PART)
 
     tally = Tally()
-    with folder(tally) as one, folder(Tally()) as two:
+    with segment(tally) as one, segment(Tally()) as two:
         one.prepare()
         put_all(one, tally, judgements()[:12])
         with pytest.raises(RunTaken):
             two.prepare()
         put_all(one, tally, judgements()[12:])
-        one.finish(sample_summary(), "<p>", ROLLED_UP, update_latest=True)
+        end(store, one, sample_summary(), update_latest=True)
+    assert load_checkpoint(store, "audited", RUN, FIRST) is None
     lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
     assert lines == [judgement.evidence.ref.key for judgement in judgements()]

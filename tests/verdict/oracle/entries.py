@@ -12,7 +12,6 @@ Label = tuple[str, str | None, str, str | None]
 """Kind and name of a requester, then kind and name of its place; an empty kind for any place."""
 Labels = dict[Label, str | None]
 """Those who get in, each with the header that it needs."""
-_NOBODY: Final = "nobody"
 
 
 class Entry(NamedTuple):

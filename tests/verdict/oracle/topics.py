@@ -9,7 +9,6 @@ from typing import Any, Final
 from tests.verdict.oracle.recipe import OURS, THEIRS
 
 POINT: Final = f"arn:aws:s3:eu-central-1:{OURS}:accesspoint/p"
-DISTRIBUTION: Final = f"arn:aws:cloudfront::{OURS}:distribution/E1EXAMPLE"
 ROLE: Final = f"arn:aws:iam::{THEIRS}:role/reader"
 
 Tests = tuple[tuple[str, str, Any], ...]

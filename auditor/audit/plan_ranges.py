@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.ranges.cuts import AT_ONCE, PAGE, Cut, KeyCuts, KeysFound, find_cuts, increasing
+from auditor.audit.key_cuts import AT_ONCE, PAGE, Cut, KeyCuts, KeysFound, find_cuts, increasing
 from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.errors import OutputError, UsageError

@@ -1,34 +1,24 @@
-"""Write the folder of a run: lines in parts, a checkpoint after each complete part, and the reports at the end."""
+"""Write the lines of one range of a run: lines in parts, and a checkpoint after each complete part."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Self
 
 from msgspec.structs import replace
 
-from auditor.aio.threads import side_by_side
-from auditor.errors import OutputError
-from auditor.model.finding import RuleUndecided
+from auditor.errors import OutputError, RunTaken
 from auditor.model.object import AnyVersion, ObjectVersion
-from auditor.model.rollup import NAME as ROLLUPS
-from auditor.model.summary import Summary
-from auditor.model.target import Target
-from auditor.runs.bucket_file import NAME as BUCKET_FILE
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
-from auditor.runs.folder_seal import FolderSeal
-from auditor.runs.latest import update_latest_json
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, tidy
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, seal_name
+from auditor.runs.paths import FIRST, checkpoint_name, range_keys_name, range_seal_name, run_path
 from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
-from auditor.runs.reading import link_to
-from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import Link, SealedPart, sha256_of
+from auditor.runs.reading import RunReader
+from auditor.runs.seal import SealedPart
+from auditor.runs.segment_seal import SegmentSeal
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
@@ -36,8 +26,8 @@ PART_LINES: Final = 50_000
 """Number of lines of a part's largest file at which the part ends."""
 
 
-class RunFolder:
-    """Writes one run's folder: lines in parts, a checkpoint after each complete part, and the reports at the end.
+class Segment:
+    """Writes the lines of one range of a run: lines in parts, and a checkpoint after each complete part.
 
     write(), passed(), write_findings() and check_due() are cheap: call them in the thread that counts the objects,
     which may run an event loop. All other methods block: call them in one thread. Call prepare() before the first
@@ -45,14 +35,11 @@ class RunFolder:
     `await` in between: the tally of each checkpoint then agrees with its lines. A part never ends between two versions
     of one key, whose lines are held until the next key.
 
-    selection: the settings that must stay the same when the run is continued. tally: the counts of the run, which the
-    caller increases; if the run is continued, the caller has restored them. state: the checkpoint of the run that is
-    continued; None for a new run. part_seconds: longest time that a part is open. fresh: True if the run's ID is new,
-    so that the folder cannot have any parts yet. describe: returns the bytes of the file that describes the bucket,
-    given the number of the first part that this process writes; None to write no such file. describes: the name of the
-    file. described: the bytes that it has by now. growing: True if it grows with the lines, and is written again before
-    each part. previous: ID of the run that the seal names as the previous one. rollups: counts that each checkpoint
-    saves with the tally; None for none.
+    tally: the counts of the range, which the caller increases; if the range is continued, the caller has restored them.
+    state: the checkpoint of the range that is continued; None for a new one. part_seconds: longest time that a part is
+    open. fresh: True if the run's ID is new, so that the folder cannot have any parts yet. keys: returns the bytes of
+    the file with the policies of KMS keys, which is written before each part; None to write no such file. rollups:
+    counts that each checkpoint saves with the tally; None for none.
     """
 
     def __init__(
@@ -60,41 +47,26 @@ class RunFolder:
         store: Store,
         bucket: str,
         run_id: str,
-        range_id: str = UNDIVIDED,
+        range_id: str = FIRST,
         *,
-        target: Target,
-        selection: Mapping[str, Any] | None = None,
-        rules_undecided: Sequence[RuleUndecided] = (),
         tally: Tally,
-        hop: int = 0,
         state: Checkpoint | None = None,
         part_lines: int = PART_LINES,
         part_seconds: float = 60.0,
         fresh: bool = False,
-        describe: Callable[[int], bytes] | None = None,
-        describes: str = BUCKET_FILE,
-        described: bytes = b"",
-        growing: bool = False,
-        previous: str | None = None,
+        keys: Callable[[], bytes] | None = None,
         rollups: KeyedCounts | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = run_path(bucket, run_id)
         self.uri = store.uri(self.path)
         self.run_id = run_id
+        self._bucket = bucket
         self._store = store
         self._range_id = range_id
-        self._target = target
-        self._seal = FolderSeal(store, self.path, run_id, range_id)
-        self.described = described
-        """The bytes of the file that describes the bucket by now; b"" if the run has no such file."""
-        self._describe = describe
-        self._describes = describes
-        self._growing = growing
-        self._first_part = 0
-        self._selection = dict(selection or {})
-        self._rules_undecided = tuple(rules_undecided)
-        self._hop = hop
+        self._seal = SegmentSeal(store, self.path, run_id, range_id)
+        self._keys = keys
+        self._written_keys: bytes | None = None
         self._io = threading.Lock()  # guards the files
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
@@ -117,30 +89,36 @@ class RunFolder:
         )
         self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
-        self._saved: str | None = None  # digest of the last checkpoint of this process
+        self._covered = first
+        """Number of the first part that this checkpoint does not cover."""
         self._loaded = state
         self._fresh = fresh
         self._skipped_parts = state.skipped_parts if state else ()
         self._writer = writer_of(store, bucket, run_id, range_id)
-        self._previous = previous
 
     def prepare(self) -> None:
-        """Claim the run, and delete the files that a killed process wrote after its last checkpoint.
+        """Claim the range, and delete the files that a killed process wrote after its last checkpoint.
 
-        Raises RunTaken if another process writes this run, OutputError if a part that the checkpoint covers is gone.
+        Raises RunTaken if another process writes this range, or has completed the run, and OutputError if a part that
+        the checkpoint covers is gone.
         """
-        start = self._checkpoint(self._pending.part, self._pending.mark)
-        first = self._claimed(start)
-        self._first_part = first.next_part
+        first = self._writer.claim(self._loaded, self._checkpoint(self._pending.part, self._pending.mark))
+        if self._loaded is None and not self._fresh:
+            self._refuse_complete()
         self._skipped_parts = first.skipped_parts
+        self._covered = first.next_part
         self._pending.begin_at(first.next_part)
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
         self._seal.begin(first.next_part, first.skipped_parts, fresh=self._fresh)
-        names = [checkpoint_name(self._range_id), seal_name(self._range_id), self._describes]
-        if self._range_id == UNDIVIDED:
-            names += [BUCKET_FILE, ROLLUPS, "summary.json", "report.html"]
-        delete_spools(self._store.spool_dir(self.path), self._range_id, names)
+        names = (checkpoint_name(self._range_id), range_seal_name(self._range_id), range_keys_name(self._range_id))
+        delete_spools(self._store.spool_dir(self.path), names, self._range_id)
+
+    def _refuse_complete(self) -> None:
+        """Raise RunTaken if the run is complete by now: it has no checkpoints, as a range that has not begun."""
+        if RunReader(self._store, self._bucket, self.run_id).complete:
+            self._store.delete(f"{self.path}/{checkpoint_name(self._range_id)}")  # the one that claims the range
+            raise RunTaken(f"{self.uri} has been completed by another process: there is nothing to resume")
 
     def follow_unsent(self, unsent: Callable[[], Sequence[AnyVersion]]) -> None:
         """Save in each checkpoint the objects that wait to be sent to the hashing queue.
@@ -228,66 +206,28 @@ class RunFolder:
     def hand_on(self) -> None:
         """Save a checkpoint, and the seal of the parts so far: the next process then need not read them again."""
         self.save()
+        self._put_keys(again=True)
         self._seal.write(unsealed=False)
 
     def end_range(self, end: RangeEnd) -> None:
-        """Write the seal of the range's parts, then a checkpoint that says that the range is complete."""
+        """Write the seal of the range, and a checkpoint that says that the range is complete, for another process that
+        concludes the run.
+        """
         mark = self._pending.end(whole_key=True)
         self.flush()
         assert mark is not None  # all versions of the last key were taken
+        self._put_keys(again=True)
         self._seal.write(unsealed=True)
         self._save(replace(self._checkpoint(self._pending.part, mark), ended=end), last=True)
 
-    def adopt(self, parts: Iterable[SealedPart], files: Mapping[str, str]) -> None:
-        """Name parts and files that other processes wrote in the seal. files: their SHA-256 by their names."""
-        self._seal.add(parts, files)
-
-    def finish(
-        self,
-        summary: Summary,
-        html: str,
-        rollups: bytes,
-        *,
-        update_latest: bool = False,
-    ) -> Summary:
-        """Save a checkpoint, write the page `html`, the bytes of rollups.json, the seal and the summary, and return the
-        summary with the digests that it is written with.
-
-        update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
-
-        The seal follows when all that it names is in place, then the summary, which says that the run has ended. A
-        process that dies before leaves a run that another one continues.
+    def sealed_parts(self) -> tuple[SealedPart, ...]:
+        """Return the entries of all parts of the range that its checkpoint covers. Those that a killed process did not
+        seal are read.
         """
-        reports = {"report.html": html.encode(), ROLLUPS: rollups}
-        early: list[str] = []
-        links: list[Link] = []
-        ending: list[Callable[[], object]] = [
-            self.save,
-            *(partial(self._put_early, name, data, early) for name, data in reports.items()),
-        ]
-        if self._previous is not None:
-            link = partial(link_to, self._store, self._target.bucket, self._previous)
-            ending.append(lambda: links.append(link()))
-        side_by_side(ending)
-        for name, report in reports.items():
-            if name not in early:
-                self._store.put(f"{self.path}/{name}", report)
-            self._seal.note(name, report)
-        sealed = {SEAL: self._seal.finish(links[0] if links else None)}
-        if self._saved is not None:
-            sealed[checkpoint_name(UNDIVIDED)] = self._saved
-        summary = replace(summary, sealed=sealed)
-        self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
-        if update_latest and summary.complete and self._target.whole:
-            update_latest_json(self._store, self._target, self.run_id)
-        return summary
-
-    def _put_early(self, name: str, data: bytes, done: list[str]) -> None:
-        if self._writer.put_early(name, data):
-            done.append(name)
+        return self._seal.all_parts(self._covered)
 
     def close(self) -> None:
-        """Drop the lines that are not saved, and let other processes claim the run."""
+        """Drop the lines that are not saved, and let other processes claim the range."""
         with self._io:
             self._discard()
             self._writer.release()
@@ -297,34 +237,6 @@ class RunFolder:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _claimed(self, start: Checkpoint) -> Checkpoint:
-        """Claim the run, write the file that describes the bucket, and return the checkpoint to begin with. start: that
-        of a new run. Raises RunTaken if another process writes the run.
-        """
-        writer = self._writer
-        if self._describe is None or self._loaded is not None:
-            first = writer.claim(self._loaded, start)
-            if self._describe is not None:
-                self._put_described(self._describe(first.next_part))
-            return first
-        made = self._describe(start.next_part)
-        claimed, early = [], []
-        side_by_side(
-            [
-                lambda: claimed.append(writer.claim(None, start)),
-                lambda: early.append(writer.put_early(self._describes, made)),
-            ]
-        )
-        self._put_described(made, there=early == [True])
-        return claimed[0]
-
-    def _put_described(self, data: bytes, *, there: bool = False) -> None:
-        """Write the file, unless it has this content. there: True if it has been written just now."""
-        self._seal.note(self._describes, data)
-        if not there and data != self.described:
-            self._store.put(f"{self.path}/{self._describes}", data)
-        self.described = data
 
     def _spill(self, batch: LineBatch) -> None:
         for kind, lines in batch.lines.items():
@@ -339,27 +251,31 @@ class RunFolder:
         parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
         for file in parts.values():
             file.close()
-        if self._describe is not None and self._growing:  # what was read meanwhile belongs to the lines
-            self._put_described(self._describe(self._first_part))
+        self._put_keys()
         self._writer.put_parts({part: file.path for part, file in parts.items()})
         self._files.clear()
         self._seal.add(file.sealed(part) for part, file in parts.items())
         if batch.checkpoint is not None:
             self._save(self._checkpoint(batch.number + 1, batch.checkpoint))
 
+    def _put_keys(self, *, again: bool = False) -> None:
+        """Write the policies of KMS keys that were read so far: they belong to the lines. again: True to write them
+        even if they are written, because a process that has lost the range may have overwritten them once.
+        """
+        data = None if self._keys is None else self._keys()
+        if data is not None and (again or data != self._written_keys):
+            self._store.put(f"{self.path}/{range_keys_name(self._range_id)}", data)
+            self._written_keys = data
+
     def _save(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        self._saved = sha256_of(self._writer.put_checkpoint(checkpoint, last=last))
-        self.saved_key = checkpoint.start_after
+        self._writer.put_checkpoint(checkpoint, last=last)
+        self.saved_key, self._covered = checkpoint.start_after, checkpoint.next_part
 
     def _checkpoint(self, next_part: int, mark: RunPosition) -> Checkpoint:
         return Checkpoint(
             run=self.run_id,
-            target=self._target,
-            selection=self._selection,
-            rules_undecided=self._rules_undecided,
             next_part=next_part,
             start_after=mark.key,
-            hop=self._hop,
             tally=(mark.tally or self._tally).copy(),
             rollups=mark.rollups,
             skipped_parts=self._skipped_parts,

@@ -1,33 +1,21 @@
-"""Begin an audit: load the state of a resumed run, and ask about the bucket."""
+"""Ask about a bucket before its objects are read: its region, its owner, and each setting that affects them."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.resume import checkpoint
 from auditor.aws.connection import Connection
 from auditor.config.resources import connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, OutputError, RunChanged, RunDamaged
+from auditor.errors import BucketError
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
-from auditor.model.target import Target
-from auditor.runs.bucket_file import BucketFile
-from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.latest import last_run
-from auditor.runs.parts import found_parts
-from auditor.runs.paths import UNDIVIDED, run_path
-from auditor.runs.plan_file import NAME as PLAN_FILE
-from auditor.runs.plan_file import load_plan
-from auditor.runs.reading import RunReader
-from auditor.runs.stores.base import Store
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller
 from auditor.s3.engines import open_engine
@@ -36,57 +24,6 @@ from auditor.s3.engines.pool import EnginePool
 from auditor.s3.key_policies import KeyPolicies, open_key_policies
 from auditor.s3.open import asking, find_region
 from auditor.verdict.public import is_public
-
-log = logging.getLogger(__name__)
-
-
-class RunSoFar(Struct, frozen=True):
-    """The saved state of a run, and of its target, in the store when the run begins or continues.
-
-    state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the
-    run's own key range. latest: the target's latest complete run; None if there is none, or if the target is a key
-    range. bucket, bucket_data: the run's bucket.json and its bytes; None and b"" for a new run. facts: the facts of the
-    bucket if an earlier process has read them for this one, too; None to read them. expected: estimate of the objects
-    that the target has; None if there is none. is_latest: True if the run becomes the target's latest one when it is
-    complete.
-    """
-
-    state: Checkpoint | None
-    target: Target
-    latest: RunReader | None
-    bucket: BucketFile | None = None
-    bucket_data: bytes = b""
-    facts: BucketFacts | None = None
-    expected: int | None = None
-    is_latest: bool = True
-
-    @property
-    def against(self) -> str | None:
-        """The ID of the run with which the run compares: the one with which it began, or the latest complete one."""
-        if self.bucket is not None and self.state is not None:
-            return self.bucket.against
-        return self.latest.run_id if self.latest else None
-
-
-def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
-    """Load the run and its target's latest run from the store, and check that the store can be written. Blocks.
-
-    run_id: ID of the run to resume; None for a new run. selection: the settings that must be those of the resumed run.
-    """
-    latest = last_run(store, target) if target.whole else None
-    store.check_writable()
-    if run_id is None:
-        return RunSoFar(None, target, latest)
-    if load_plan(store, target.bucket, run_id) is not None:
-        raise RunChanged(f"run {run_id} is divided into ranges of keys: resume it with --jobs")
-    state, target = checkpoint(store, run_id, target, selection)
-    if state is None:
-        log.warning("run %s ended before it saved a part: it starts again from its first key", run_id)
-    folder = run_path(target.bucket, run_id)
-    if any(part.range_id != UNDIVIDED for part in found_parts(store, folder)):
-        raise RunDamaged(f"{store.uri(folder)} has parts of ranges of keys, but no {PLAN_FILE}: start a new run")
-    run = RunReader(store, target.bucket, run_id)
-    return RunSoFar(state, target, latest, run.bucket if state else None, run.bucket_data or b"")
 
 
 async def ask_bucket(
@@ -166,10 +103,3 @@ def with_own_reading(facts: BucketFacts) -> BucketFacts:
     # As AWS reads it, a condition that anyone can meet does not keep a policy from being public; Ceph reads otherwise.
     public = any(is_public(policy, semantics=one) for one in (Semantics.AWS, facts.semantics))
     return replace(facts, policy_is_public=public)
-
-
-def listed_by(run: RunReader) -> int | None:
-    """Return how many objects a complete run listed, for an estimate; None if its summary is missing or damaged."""
-    with suppress(OutputError):
-        return None if run.summary is None else run.summary.coverage.listed
-    return None

@@ -1,9 +1,9 @@
-"""Read how far each range of a divided run is, and prove that its lines are those that it counted."""
+"""Read how far each range of a run is, and prove that its lines are those that it counted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -13,11 +13,13 @@ from auditor.aio.threads import in_order
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.documents import parsed
 from auditor.runs.parts import Part, found_parts, sealed_from_store
-from auditor.runs.paths import checkpoint_name, run_path, seal_name
-from auditor.runs.plan_file import PlanFile, PlannedRange
+from auditor.runs.paths import checkpoint_name, range_seal_name, run_path
 from auditor.runs.reading import parse_seal
-from auditor.runs.seal import SealedPart, sha256_of, sorted_parts
+from auditor.runs.run_plan import PlannedRange, RunPlan
+from auditor.runs.seal import SealedPart, sorted_parts
+from auditor.runs.segment_seal import empty_parts
 from auditor.runs.stores.base import Store
+from auditor.runs.tally import Tally
 from auditor.text import counted, visible
 
 _AHEAD: Final = 16
@@ -26,28 +28,29 @@ _AHEAD: Final = 16
 
 class RangeProgress(Struct, frozen=True):
     """How far a range is. start_after: the last key that it saved, after which it continues; None if none. listed:
-    the number of objects up to there.
+    the number of objects up to there. begun: True if a line of the range is saved.
     """
 
     id: str
-    complete: bool
-    start_after: str | None
-    listed: int
+    complete: bool = False
+    start_after: str | None = None
+    listed: int = 0
+    begun: bool = False
 
 
 class RangeState(Struct, frozen=True):
     """A range as its files have it.
 
-    checkpoint: None if the range has none. parts: the entries of its parts for the seal of the run. files: the
-    SHA-256 of its files besides the parts, by name. fault: why the range is not complete, in words; None if it is
-    complete, and if its parts are those that it counted.
+    checkpoint: None if the range has none. parts: the entries of its parts for the seal of the run. fault: why the
+    range is not complete, in words; None if it is complete, and if its parts are those that it counted. damaged: True
+    if its files contradict each other.
     """
 
     range: PlannedRange
     checkpoint: Checkpoint | None
     parts: tuple[SealedPart, ...]
-    files: Mapping[str, str]
     fault: str | None
+    damaged: bool = False
 
     @property
     def reached(self) -> str | None:
@@ -63,20 +66,21 @@ class RangeState(Struct, frozen=True):
         return f"the rest of range {self.range.id}, keys {keys or 'of the whole target'}: {self.fault}"
 
 
-def range_progress(store: Store, plan: PlanFile) -> Iterator[RangeProgress]:
+def range_progress(store: Store, plan: RunPlan) -> Iterator[RangeProgress]:
     """Yield how far each range is, by its checkpoint alone. Raises RunDamaged. Blocks."""
     folder = run_path(plan.target.bucket, plan.run)
     reads = (partial(store.get, f"{folder}/{checkpoint_name(one.id)}") for one in plan.ranges)
     for one, data in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
         if data is None:
-            yield RangeProgress(one.id, False, None, 0)
+            yield RangeProgress(one.id)
             continue
         place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
         state = parsed(data, place, Checkpoint, plan.run)
-        yield RangeProgress(one.id, state.ended is not None, state.start_after, state.tally.coverage["listed"])
+        listed = state.tally.coverage["listed"]
+        yield RangeProgress(one.id, state.ended is not None, state.start_after, listed, state.begun)
 
 
-def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:
+def range_states(store: Store, plan: RunPlan) -> Iterator[RangeState]:
     """Yield each range with its parts, in key order, with the files of few ranges in memory at a time. Blocks.
 
     Raises RunDamaged for a checkpoint that cannot be read, and OutputError for a part that is gone or damaged. Lines
@@ -89,34 +93,36 @@ def range_states(store: Store, plan: PlanFile) -> Iterator[RangeState]:
         found.setdefault(part.range_id, []).append(part)
     reads = (partial(_files, store, folder, one.id) for one in plan.ranges)
     for one, (data, sealed) in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
-        if data is None:
-            yield RangeState(one, None, (), {}, "it has not begun")
-        else:
-            yield _state(store, plan, one, data, sealed, found.get(one.id, ()))
+        state = _state(store, plan, one, data, sealed, found.get(one.id, ()))
+        if state.damaged:  # or a process has written a part since the parts were listed
+            files = _files(store, folder, one.id)
+            parts = [part for part in found_parts(store, folder) if part.range_id == one.id]
+            state = _state(store, plan, one, *files, parts)
+        yield state
 
 
 def _files(store: Store, folder: str, range_id: str) -> tuple[bytes | None, bytes | None]:
     """Return the bytes of a range's checkpoint and of its seal; None for a file that is not there."""
     data = store.get(f"{folder}/{checkpoint_name(range_id)}")
-    return data, None if data is None else store.get(f"{folder}/{seal_name(range_id)}")
+    return data, None if data is None else store.get(f"{folder}/{range_seal_name(range_id)}")
 
 
 def _state(
-    store: Store, plan: PlanFile, one: PlannedRange, data: bytes, sealed: bytes | None, found: Sequence[Part]
+    store: Store, plan: RunPlan, one: PlannedRange, data: bytes | None, sealed: bytes | None, found: Sequence[Part]
 ) -> RangeState:
+    if data is None:
+        return RangeState(one, None, (), "it has not begun")
     folder = run_path(plan.target.bucket, plan.run)
     place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
     state = parsed(data, place, Checkpoint, plan.run)
-    files = {checkpoint_name(one.id): sha256_of(data)}
-    if sealed is not None:
-        files[seal_name(one.id)] = sha256_of(sealed)
     parts = _parts(store, folder, state, one, sealed, found)
-    fault = _damage(plan, one, state, parts, {part.path for part in found})
-    if fault is not None:  # no process reads again what the checkpoint covers
+    fault = damage(one, state.tally, parts, {part.path for part in found})
+    damaged = fault is not None
+    if damaged:  # no process reads again what the checkpoint covers
         fault = f"{fault}: start a new run"
     elif state.ended is None:
         fault = "it has come to " + ("no key" if state.start_after is None else visible(state.start_after))
-    return RangeState(one, state, parts, files, fault)
+    return RangeState(one, state, parts, fault, damaged)
 
 
 def _parts(
@@ -132,23 +138,19 @@ def _parts(
         if part is not None and part.range_id == one.id and _covered(part, state):
             known[entry.path] = entry
     unsealed = [part for part in found if part.path not in known and _covered(part, state)]
-    return sorted_parts([*known.values(), *(sealed_from_store(store, folder, part) for part in unsealed)])
+    empty = empty_parts(one.id, state.skipped_parts)
+    return sorted_parts([*empty, *known.values(), *(sealed_from_store(store, folder, part) for part in unsealed)])
 
 
 def _covered(part: Part, state: Checkpoint) -> bool:
     return part.number < state.next_part and part.number not in state.skipped_parts
 
 
-def _damage(
-    plan: PlanFile,
-    one: PlannedRange,
-    state: Checkpoint,
-    parts: Sequence[SealedPart],
-    there: set[str],
-) -> str | None:
-    """Return how the range's files contradict each other, in words that are safe to print; None if they do not."""
-    if state.target != plan.target_of(one):
-        return f"{checkpoint_name(one.id)} has different keys from the range in plan.json"
+def damage(one: PlannedRange, tally: Tally, parts: Sequence[SealedPart], there: set[str]) -> str | None:
+    """Return how the range's files contradict each other, in words that are safe to print; None if they do not.
+
+    tally: the counts of its checkpoint. parts: the entries of its parts. there: the paths of the files that are there.
+    """
     gone = next((part.path for part in parts if part.path not in there), None)
     if gone is not None:
         return f"{gone} is gone"
@@ -160,7 +162,6 @@ def _damage(
             return f"{part.path} has keys before the range"
         if part.last is not None and high is not None and part.last > high:
             return f"{part.path} has keys after the range"
-    tally = state.tally
     counts = {
         "objects": tally.coverage["listed"],
         "findings": sum(tally.findings.values()),
