@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from auditor.aio.groups import task_group
 from auditor.audit.ask_bucket import ask_bucket, ask_setting
 from auditor.audit.folder_thread import silent
-from auditor.audit.judged_by import new_plan
+from auditor.audit.judging_configuration import new_plan
 from auditor.audit.limits import Limits, check_budget, planning_calls, settings_after
 from auditor.audit.range_progress import RangeProgress, range_progress
 from auditor.audit.resume import begun_plan, check_facts, judging

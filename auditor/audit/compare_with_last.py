@@ -35,10 +35,10 @@ from auditor.reports.compare import (
     verdict_step,
     worsening,
 )
-from auditor.runs.past import PastRun, seen_in
 from auditor.runs.paths import began_at
 from auditor.runs.reading import RunReader
 from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_results import RunResults, seen_in
 from auditor.runs.tally import Tally
 from auditor.text import visible
 
@@ -305,7 +305,7 @@ class LastRunComparison:
             if last is None:
                 raise OutputError(f"{earlier.uri} has no summary")
             after, upto = (None, None) if self._keys is None else (self._keys.start_after, self._keys.stop_at)
-            past = PastRun(earlier, after if start_after is None else start_after)
+            past = RunResults(earlier, after if start_after is None else start_after)
             objects = takewhile(lambda one: upto is None or one.key <= upto, past.objects())
             comparison = RunComparison(objects, self._pair(last, old), self._tally)
             if start_after is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.judged_by import judged_by
+from auditor.audit.judging_configuration import judged_by
 from auditor.audit.record import RecordJudge
 from auditor.audit.resume import selection_of
 from auditor.audit.run_context import RunContext
@@ -26,11 +26,11 @@ from auditor.model.summary import Summary
 from auditor.model.version import VERSION
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, make_plan
-from auditor.runs.past import PastRun
 from auditor.runs.paths import began_at
 from auditor.runs.reading import RunReader, link_to
 from auditor.runs.run_plan import NAME as PLAN
 from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_results import RunResults
 from auditor.runs.seal import Link
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
@@ -72,7 +72,7 @@ class Filling:
     def load(self, store: Store, latest: RunReader | None) -> None:
         """Read the rest of the filled run. latest: the target's latest complete run. Blocks."""
         self._link = link_to(store, self.file.target.bucket, self._filled.run_id)
-        self._bucket_lines = PastRun(self._filled).bucket_findings()
+        self._bucket_lines = RunResults(self._filled).bucket_findings()
         # A run after the filled one has newer facts: the next audit compares with that one.
         self.is_latest = latest is None or latest.run_id <= self._filled.run_id
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.ask_bucket import open_asked
-from auditor.audit.judged_by import JudgedBy, judge_of, judged_by
+from auditor.audit.judging_configuration import JudgedBy, judge_of, judged_by
 from auditor.audit.sources.last_run import shows_same_acls
 from auditor.audit.sources.walk import Listing, StepSource
 from auditor.aws.sqs import BATCH, Queue, Received

@@ -13,8 +13,8 @@ from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.rules.base import Rule
 from auditor.runs.parts import Part
-from auditor.runs.past import LinesAhead
 from auditor.runs.reading import RunReader
+from auditor.runs.run_results import LinesAhead
 from auditor.runs.tally import Tally
 
 

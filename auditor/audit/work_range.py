@@ -16,7 +16,7 @@ from auditor.audit.ask_bucket import ask_setting
 from auditor.audit.begin_run import calls_per_object, listed_by
 from auditor.audit.compare_with_last import LastRunComparison
 from auditor.audit.folder_thread import silent
-from auditor.audit.judged_by import judge_of
+from auditor.audit.judging_configuration import judge_of
 from auditor.audit.range_progress import damage
 from auditor.audit.record import LineWriter, Recorder, RecordJudge, RunExceptions
 from auditor.audit.resume import begun_rollups, check_rollups

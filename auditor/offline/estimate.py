@@ -13,7 +13,7 @@ from typing import Final
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
 from auditor.audit.ask_bucket import open_asked
-from auditor.audit.judged_by import judge_of
+from auditor.audit.judging_configuration import judge_of
 from auditor.audit.limits import permits_of
 from auditor.audit.resume import rules_of
 from auditor.audit.sources.last_run import LastRunFacts, reused_groups

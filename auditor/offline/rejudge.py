@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.audit.compare_with_last import OwnHistory
-from auditor.audit.judged_by import JudgedBy, configuration_of, judge_of
+from auditor.audit.judging_configuration import JudgedBy, configuration_of, judge_of
 from auditor.audit.record import LineWriter, RunExceptions
 from auditor.audit.resume import selection_of
 from auditor.audit.run_summary import RunEnd, page_of, summarize
@@ -26,7 +26,7 @@ from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.version import VERSION
-from auditor.offline.stored_values import StoredValues
+from auditor.offline.missing_values import MissingValues
 from auditor.progress import Snapshot
 from auditor.reports.changes import causes_between
 from auditor.reports.first_steps import JudgedFor
@@ -76,7 +76,7 @@ class JudgeAgain:
         self._history = OwnHistory(self._file.now)
         self._stored = StoredFindings(by.rules, by.gone)
         self._tally = Tally()
-        self._values = StoredValues(self._file, by)
+        self._values = MissingValues(self._file, by)
         self._same = True  # the configuration is that of the run
         self._noted: tuple[Judge, int] | None = None
         self._started = time.monotonic()

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from auditor.audit.conclude_run import RunConclusion, added_ranges
-from auditor.audit.judged_by import judged_by
+from auditor.audit.judging_configuration import judged_by
 from auditor.audit.run_summary import page_of
 from auditor.config.layers import Layer
 from auditor.config.resources import Resources

@@ -35,7 +35,7 @@ from auditor.reports.prefix_counts import (
     restored_counts,
     saved_counts,
 )
-from auditor.runs.pending import KeyedCounts
+from auditor.runs.line_buffer import KeyedCounts
 
 GROUPS: Final = 400
 """Largest number of groups in the file."""

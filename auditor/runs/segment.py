@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from auditor.errors import OutputError, RunTaken
 from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
+from auditor.runs.line_buffer import KeyedCounts, LineBatch, LineBuffer, RunPosition
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, tidy
 from auditor.runs.paths import FIRST, checkpoint_name, range_keys_name, range_seal_name, run_path
-from auditor.runs.pending import KeyedCounts, LineBatch, PendingLines, RunPosition
 from auditor.runs.reading import RunReader
 from auditor.runs.seal import SealedPart
 from auditor.runs.segment_seal import SegmentSeal
@@ -78,7 +78,7 @@ class Segment:
             state.rollups if state else {},
             state.unsent if state else (),
         )
-        self._pending = PendingLines(
+        self._pending = LineBuffer(
             first,
             mark,
             tally,

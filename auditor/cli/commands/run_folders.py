@@ -17,7 +17,7 @@ from urllib.parse import quote
 from msgspec.structs import asdict, replace
 
 from auditor.aio import loop as loops
-from auditor.audit.judged_by import judged_by
+from auditor.audit.judging_configuration import judged_by
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
 from auditor.cli.flags import RUN, Flags, flag_of

@@ -17,9 +17,9 @@ from auditor.model.object import Head, PartialHead
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.offline import folder_place
-from auditor.runs.past import PastRun
 from auditor.runs.reading import RunReader
 from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_results import RunResults
 from auditor.text import visible
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ class Run:
     def bucket_findings(self) -> list[FindingLine]:
         """Return the findings on the bucket itself."""
         with self._open() as reader:
-            return PastRun(reader).bucket_findings()
+            return RunResults(reader).bucket_findings()
 
     def results(self) -> Iterator[PastObject]:
         """Yield the result of each object, with its findings. It is quicker than objects(), which reads all facts."""
         with self._open() as reader:
-            yield from PastRun(reader).objects()
+            yield from RunResults(reader).objects()
 
     @property
     def report(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Unpack
 
-from auditor.audit.judged_by import judged_by
+from auditor.audit.judging_configuration import judged_by
 from auditor.config import values
 from auditor.config.layers import Layer
 from auditor.offline import folder_place

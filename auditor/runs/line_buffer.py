@@ -72,7 +72,7 @@ class LineBatch(Struct):
     """The position that a checkpoint saves after the part; None: save none."""
 
 
-class PendingLines:
+class LineBuffer:
     """Holds the lines of a run until a thread writes them to disk, and divides them into parts.
 
     The methods are cheap, and any thread may call them; but only the caller that counts objects may call those that

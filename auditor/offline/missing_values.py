@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from auditor.audit.judged_by import JudgedBy
+from auditor.audit.judging_configuration import JudgedBy
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import Judgement, RuleUndecided
 from auditor.model.json_codec import plain
@@ -22,7 +22,7 @@ NOT_STORED: Final = "NotStored"
 """The error code of a rule that is undecided because the run folder does not have a value that it needs."""
 
 
-class StoredValues:
+class MissingValues:
     """The values that a run stored, and those that the rules needed and did not find. file: of the run. by: the
     configuration by which the run is judged again.
     """

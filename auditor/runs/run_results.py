@@ -51,7 +51,7 @@ class LinesAhead(Generic[L]):
         return self.take(lambda one: one.key == key and one.version_id == version_id)
 
 
-class PastRun:
+class RunResults:
     """Reads the objects of a run in key order, with one part in memory at a time. All methods block.
 
     start_after: leave out the keys up to this one; None to begin at the first. Raises OutputError for a damaged part.
