@@ -25,7 +25,7 @@ much CPU as a TLS handshake.
 """
 PLANNING: Final = 10
 """Planning may use one part in so many of the calls and dollars of a limited run."""
-KEPT: Final = 0.97
+KEPT: Final = 0.95
 """The part of a ceiling that several ranges use together."""
 
 
