@@ -25,7 +25,7 @@ from auditor.config.settings import Settings
 from auditor.errors import RunComplete
 from auditor.hashing.limits import STREAMS
 from auditor.model.rollup import RollUps
-from auditor.model.summary import NO_INVENTORY, Changes, Resume, Summary
+from auditor.model.summary import Changes, Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import RunCounts, Snapshot
 from auditor.runs.paths import checkpoint_name, new_run_id, parse_run_id, range_keys_name, run_path
@@ -287,16 +287,8 @@ class Audit(_TargetAudit):
             policies=dict(run.keys.policies) if run.keys else {},
             holes=[] if work.complete else ["the rest of the listing"],
             lacks_acls=work.lacks_acls,
-            unseen=tuple(self._unseen(run, work)),
+            unseen=tuple(work.unseen()),
         )
-
-    def _unseen(self, run: RunContext, work: RangeWork) -> list[str]:
-        """Return phrases on further things that the run did not look at."""
-        if self._filling is not None:
-            return list(self._filling.unseen())
-        if run.without_inventory:
-            return [f"{NO_INVENTORY} ({run.without_inventory})"]
-        return [] if run.inventory is None else list(run.inventory.unseen(work.tally))
 
     def _conclusion(self, run: RunContext) -> RunConclusion:
         filling, settings = self._filling, run.settings

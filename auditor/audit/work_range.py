@@ -28,6 +28,7 @@ from auditor.errors import InventoryError, InventoryMissing, OutputError, RunDam
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.dates import iso_date
 from auditor.model.object import Skipped
+from auditor.model.summary import NO_INVENTORY
 from auditor.reports.compare import judged_by
 from auditor.reports.first_steps import JudgedFor
 from auditor.rules.judge import Judge
@@ -99,6 +100,7 @@ class RangeWork:
     ) -> None:
         self._run = run
         self._filling = filling
+        self._facts: list[FactSource] = []
         self._alone = alone
         self.resumed = run.state is not None
         """True if the run folder has lines of the range that this process does not have in memory."""
@@ -212,6 +214,14 @@ class RangeWork:
         if self.complete:  # what only the last run has up to the end of the range
             await run.thread.save(segment.uri, partial(recorder.comparison.end, self.sums))
 
+    def unseen(self) -> list[str]:
+        """Return phrases on further things that the run does not look at, for the summary."""
+        if self._filling is not None:
+            return list(self._filling.unseen())
+        lacking = self._run.without_inventory
+        found = [f"{NO_INVENTORY} ({lacking})"] if lacking else []
+        return [*found, *(phrase for source in self._facts for phrase in source.unseen(self.tally))]
+
     def save_end(self, *, sealed: bool) -> None:
         """Save the checkpoint of a range that is complete or was stopped. Blocks. sealed: True for another process that
         continues or concludes the run; False if this one concludes it: should it die before, the next one lists on.
@@ -240,7 +250,7 @@ class RangeWork:
         run = self._run
         if self._filling is not None:
             return self._filling.walk(run, self._engine, self._reader, judge, self.tally)
-        facts: list[FactSource] = []
+        facts = self._facts
         if run.settings.keep is not None and run.earlier is not None:
             last = LastRunFacts(
                 run.earlier,
