@@ -131,7 +131,7 @@ class RunConclusion:
         plan, holes = self._plan, sums.holes
         whole = with_policies(plan, sums.policies) if plan.reads_keys else plan
         acl = Skipped(NO_OBJECT_ACLS) if sums.lacks_acls else plan.ask.acl
-        left = f"{counted(len(holes), 'range')} of {len(plan.ranges):,} not complete"
+        left = f"{counted(len(holes), 'range')} of {len(plan.ranges):,} not complete" if plan.divided else None
         rules = [rule for rule in RULES if rule.id in plan.selected]
         end = RunEnd(
             run=plan.run,
