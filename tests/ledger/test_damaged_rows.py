@@ -122,6 +122,11 @@ async def test_damaged_rows_and_bytes_of_sqlite(tmp_path: Path) -> None:
     async with open_ledger(f"sqlite:{whole}") as ledger:
         await filled(ledger)
         await read(ledger)
+    shutil.copy(whole, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("UPDATE digests SET digest = ?", ("0" * 64,)).rowcount
+    async with open_ledger(f"sqlite:{path}") as ledger:
+        await read(ledger)  # a digest as it should be, of other bytes
     for damage, usual in ((damage_row, 60), (damage_bytes, 40)):
         for number in range(damaged_inputs(usual)):
             shutil.copy(whole, path)
