@@ -244,7 +244,7 @@ class Audit(_TargetAudit):
             self._work = work = RangeWork(ranged, part_lines=self._part_lines)
             async with work.opened() as recorder:
                 await work.record(recorder)
-                await self._thread.save(run.uri, partial(work.save_end, sealed=True))
+                await self._thread.save(run.uri, work.save_end)
         self._left_range |= work.complete or work.progressed
         if work.unsent is None:
             self._before += work.tally.coverage["listed"]
@@ -264,7 +264,7 @@ class Audit(_TargetAudit):
                 conclusion = self._conclusion(run)
                 if self._hands_on and bool(self._outer_stop) and not work.complete:
                     summary: Summary = await thread.run(conclusion.summary, sums, Changes())
-                    await thread.save(run.uri, partial(work.save_end, sealed=True))
+                    await thread.save(run.uri, work.save_end)
                     return summary
                 end = partial(
                     conclusion.finish,
@@ -412,7 +412,7 @@ class RangeAudit(_TargetAudit):
                     self._work = work = RangeWork(ranged, part_lines=self._part_lines)
                     async with work.opened() as recorder:
                         await work.record(recorder)
-                        await self._thread.save(run.uri, partial(work.save_end, sealed=True))
+                        await self._thread.save(run.uri, work.save_end)
                     return None if work.complete else Resume(self._run_id, work.segment.position, self._stop.reason)
         finally:
             self._thread.end()

@@ -26,6 +26,7 @@ from auditor.config.values import MIXED
 from auditor.errors import OutputError, RunTaken
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
+from auditor.rules.base import Rule
 from auditor.rules.plan import Plan, judges_values, make_plan
 from auditor.runs.latest import last_run
 from auditor.runs.paths import later_run_id, range_name, run_path
@@ -126,19 +127,8 @@ def open_run(process: AuditProcess, target: Target, run_id: str) -> RunContext:
     rules, selection = judging(settings, process.places)
     run = RunReader(store, target.bucket, run_id)
     plan = begun_plan(run, target, settings, selection)
-    region = plan.facts.region if isinstance(plan.facts.region, str) else None
-    connection = replace(process.connection, region=region or process.connection.region)
-    return RunContext.of(
-        replace(process, connection=connection),
-        plan=plan,
-        data=run.plan_data or b"",
-        rules=rules,
-        judging=make_plan(rules, plan.facts),
-        facts=plan.facts,
-        earlier=_reader(process, plan),
-        fresh=False,
-        range=plan.ranges[0],
-    )
+    process = replace(process, connection=_connection(process, plan.facts))
+    return _context(process, rules, plan, run.plan_data or b"", fresh=False)
 
 
 class _Begin:
@@ -151,7 +141,6 @@ class _Begin:
         self._selection: dict[str, Any] = selection
         if self._filling is not None:
             self.rules, self._selection = self._filling.rules, self._filling.selection
-        self._region: str | None = None
         self.asked = self._store.uri()
         """The place whose answer is awaited."""
 
@@ -194,9 +183,8 @@ class _Begin:
         loaded = loading.result() if loading.done() else None
         if loaded is None or not loaded.ended:
             return await ask_bucket(process.settings, process.connection, process.caller, process.engines)
-        facts = loaded.plan.facts if loaded.plan else None
-        region = facts.region if facts and isinstance(facts.region, str) else None
-        return replace(process.connection, region=region or process.connection.region), None
+        assert loaded.plan is not None  # a run whose ranges are complete has begun
+        return _connection(process, loaded.plan.facts), None
 
     def _note_loaded(self, loading: asyncio.Task[_Loaded]) -> None:
         if not loading.cancelled():
@@ -214,10 +202,12 @@ class _Begin:
             data = plan.to_json()
         elif facts is not None:
             check_facts(plan, facts if self._filling is None else self._filling.facts(plan.facts, facts))
-        context = self._context(process, plan, data, fresh=False)
+        context = _context(process, self.rules, plan, data, fresh=False)
         context = replace(context, writes_plan=data != loaded.data)
         if facts is not None:
-            check_budget(process.caller, process.settings, 1 + self._calls(context.judging))
+            check_budget(
+                process.caller, process.settings, 1 + calls_per_object(process.settings, context.judging, self._filling)
+            )
         if facts is not None:
             await self._spread(context)
         return BegunRun(context, loaded.latest, Limits.left(process.caller), loaded.progress)
@@ -238,7 +228,7 @@ class _Begin:
             plan = replace(plan, **await self._cut(process, start.division, latest))
         calls = plan.calls
         plan, data = await process.thread.run(self._written, plan)
-        context = self._context(process, plan, data, fresh=True)
+        context = _context(process, self.rules, plan, data, fresh=True)
         await self._spread(context)
         left = settings_after(Limits.left(process.caller).within(settings), calls)
         return BegunRun(context, latest, Limits.of(left), [RangeProgress(one.id) for one in plan.ranges])
@@ -248,7 +238,7 @@ class _Begin:
     ) -> RunPlan:
         """Return run.json for a run of one range. Raises LimitTooLow if a limit leaves too little for one object."""
         settings, judged = process.settings, make_plan(self.rules, facts)
-        check_budget(process.caller, settings, 1 + self._calls(judged))
+        check_budget(process.caller, settings, 1 + calls_per_object(settings, judged, self._filling))
         if self._filling is None and settings.key_policies and judged.ask.head is None:
             facts = replace(facts, key_policies={})  # they are read with the objects
         return new_plan(
@@ -260,24 +250,6 @@ class _Begin:
             judged.ask,
             selection=self._selection,
             against=latest.run_id if latest else None,
-        )
-
-    def _calls(self, judged: Plan) -> int:
-        """Return the largest number of calls for one object, without the policy of its KMS key."""
-        filling = self._filling
-        return calls_per_object(self._process.settings, judged) if filling is None else filling.calls(judged)
-
-    def _context(self, process: AuditProcess, plan: RunPlan, data: bytes, *, fresh: bool) -> RunContext:
-        return RunContext.of(
-            process,
-            plan=plan,
-            data=data,
-            rules=self.rules,
-            judging=make_plan(self.rules, plan.facts),
-            facts=plan.facts,
-            earlier=_reader(process, plan),
-            fresh=fresh,
-            range=plan.ranges[0],
         )
 
     async def _cut(self, process: AuditProcess, division: Division, latest: RunReader | None) -> dict[str, Any]:
@@ -338,9 +310,33 @@ class _Begin:
         await run.thread.run(spread_report, place, run.settings, store, run.plan, stopped)
 
 
-def calls_per_object(settings: Settings, judged: Plan) -> int:
-    """Return the largest number of calls for one object of a listing, without the policy of its KMS key."""
+def calls_per_object(settings: Settings, judged: Plan, filling: Filling | None = None) -> int:
+    """Return the largest number of calls for one object, without the policy of its KMS key. filling: the run to fill;
+    None for the objects of a listing.
+    """
+    if filling is not None:
+        return filling.calls(judged)
     return judged.ask.calls + (settings.keep is not None and judges_values(judged))
+
+
+def _connection(process: AuditProcess, facts: BucketFacts) -> Connection:
+    """Return the connection with the region of the bucket, whose facts were read before."""
+    region = facts.region if isinstance(facts.region, str) else None
+    return replace(process.connection, region=region or process.connection.region)
+
+
+def _context(process: AuditProcess, rules: tuple[Rule, ...], plan: RunPlan, data: bytes, *, fresh: bool) -> RunContext:
+    return RunContext.of(
+        process,
+        plan=plan,
+        data=data,
+        rules=rules,
+        judging=make_plan(rules, plan.facts),
+        facts=plan.facts,
+        earlier=_reader(process, plan),
+        fresh=fresh,
+        range=plan.ranges[0],
+    )
 
 
 def joined(ranges: Sequence[KeyRange], least: int) -> list[KeyRange]:

@@ -222,22 +222,21 @@ class RangeWork:
         found = [f"{NO_INVENTORY} ({lacking})"] if lacking else []
         return [*found, *(phrase for source in self._facts for phrase in source.unseen(self.tally))]
 
-    def save_end(self, *, sealed: bool) -> None:
-        """Save the checkpoint of a range that is complete or was stopped. Blocks. sealed: True for another process that
-        continues or concludes the run; False if this one concludes it: should it die before, the next one lists on.
+    def save_end(self) -> None:
+        """Save the checkpoint of a range that is complete or was stopped, and the seal of its parts, for the process
+        that continues or concludes the run. Blocks.
         """
-        if not sealed:
-            self.segment.save()
-        elif self.complete:
+        if self.complete:
             self.segment.end_range(RangeEnd(lacks_acls=self.lacks_acls))
         else:
             self.segment.hand_on()
 
     def save_alone(self) -> None:
         """Save the checkpoint of a range whose process concludes the run, and prove that the parts of earlier processes
-        are there with the lines that are counted. Blocks. Raises RunDamaged.
+        are there with the lines that are counted. Should the process die before the end, the next one lists on. Blocks.
+        Raises RunDamaged.
         """
-        self.save_end(sealed=False)
+        self.segment.save()
         if not (self.resumed and self.complete):
             return
         segment = self.segment
@@ -320,8 +319,7 @@ class RangeWork:
 
     async def _gather(self, recorder: Recorder) -> bool:
         run = self._run
-        filling = self._filling
-        calls = calls_per_object(run.settings, run.judging) if filling is None else filling.calls(run.judging)
+        calls = calls_per_object(run.settings, run.judging, self._filling)
         async with task_group() as group:
             ticker = group.create_task(self._tick())
             ended = await gather(
