@@ -208,7 +208,6 @@ class _Begin:
             check_budget(
                 process.caller, process.settings, 1 + calls_per_object(process.settings, context.judging, self._filling)
             )
-        if facts is not None:
             await self._spread(context)
         return BegunRun(context, loaded.latest, Limits.left(process.caller), loaded.progress)
 
