@@ -208,7 +208,7 @@ deployer-policy: install node_modules/.installed
 	@$(SLS) package --stage $(STAGE) $(any) $(PARAMS) >&2
 	@$(BIN)/python -m deploy.deployer --stage $(STAGE)
 
-invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [FUNCTION=verify] [STAGE=local]; or EVENT=event.json
+invoke: install ## audit now, and wait for the end; BUCKET=my-bucket [PREFIX=photos/] [FUNCTION=verify] [STAGE=local]; or EVENT=event.json
 	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
 invoke-local: STAGE = local
@@ -289,7 +289,7 @@ dynamodb-local: .build/dynamodb-local/.fetched
 check-template: install node_modules/.installed .venv-deploy/.installed
 	@for level in exposure metadata fixity; do \
 		out=.build/template-$$level; \
-		$(SLS) package --stage prod --param buckets=photos --param level=$$level --param scale=map --package $$out >/dev/null && \
+		$(SLS) package --stage prod --param buckets=photos --param level=$$level --package $$out >/dev/null && \
 		.venv-deploy/bin/cfn-lint --non-zero-exit-code informational -r us-east-1 cn-north-1 us-gov-west-1 \
 			-t $$out/cloudformation-template-*-stack.json && \
 		$(UV) tool run --quiet --from 'checkov>=3.2' checkov --quiet --compact --config-file deploy/checkov.yml \

@@ -15,7 +15,6 @@ AuditorError              base of all; its text is one sentence for the user
 |   |   +-- ListingError    the server's listing of the bucket cannot be right
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
-|   |   |   +-- RunGivenUp  a newer run of the target has taken its place
 |   |   +-- RunDamaged    a file of the run is damaged or gone
 |   |       +-- OldRun    a development version wrote the file: exit 2
 |   +-- QueueError        the queue cannot be used
@@ -41,6 +40,8 @@ class AuditorError(Exception):
     """Base of all errors; `str(error)` is one sentence that names the thing and the fix."""
 
     exit_code = 1
+    told = False
+    """True once an alert has told it."""
 
 
 class UsageError(AuditorError):
@@ -103,10 +104,6 @@ class OutputError(RunError):
 
 class RunTaken(OutputError):  # noqa: N818 - as above
     """Another process writes this run, or has finished it: this process must write nothing to it."""
-
-
-class RunGivenUp(RunTaken):
-    """A newer run of the target has begun since: the run is not gone on with."""
 
 
 class RunDamaged(OutputError):  # noqa: N818 - as above

@@ -26,7 +26,7 @@ _NO_OBJECT: Final = ("deleted", "test-event")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The subject of an event. etag, size, version_id: of the object `key`. run: the run that a hand-over continues."""
+    """The subject of an event. etag, size, version_id: of the object `key`. run: ID of the run to resume."""
 
     bucket: str
     key: str = ""
@@ -57,7 +57,7 @@ def sample(kind: str) -> dict[str, Any]:
 def about(event: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
     """Return the event with this subject in place of its own."""
     if "Records" not in event:
-        own = {"bucket": subject.bucket, "prefix": subject.prefix, "run": subject.run, "start_after": subject.key}
+        own = {"bucket": subject.bucket, "prefix": subject.prefix, "run": subject.run}
         return {name: own.get(name, value) for name, value in event.items()}
     records = event["Records"]
     if '"v":1' in records[0]["body"]:

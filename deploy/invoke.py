@@ -1,4 +1,5 @@
-"""Invoke a deployed function for a bucket, a prefix or an event, and print its answer (`make invoke`).
+"""Invoke a deployed function for a bucket, a prefix or an event, wait for the state machine if it continues there, and
+print the end (`make invoke`).
 
 At stage local the function's own package runs here, on its own Python, with the environment that was deployed.
 """
@@ -9,16 +10,11 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
-import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import boto3
 from botocore.config import Config
@@ -26,31 +22,21 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.notification import decode_events
-from deploy import python
 from deploy.errors import BuildError
-from deploy.executions import wait_for
-from deploy.options import ROOT
+from deploy.executions import start, wait_for, with_ends
+from deploy.options import PYTHON, ROOT
 from deploy.outcome import failures, ledger_after, log_lines, without_digest
 from deploy.region import region
+from tools.local_aws.functions import Deployed, Functions, NotRunError, keep_log
 from tools.local_aws.samples import BUCKET, QUEUE
 
 SERVICE: Final = "s3-auditor"
-PACKAGE: Final = ROOT / ".build" / "function-local.zip"
 LONGEST: Final = 1800
 _LOCAL: Final = re.compile(r"http://127\.0\.0\.1:[0-9]+/?")
 
-_RUN: Final = """
-import importlib, json, sys, time
-module, _, name = sys.argv[1].rpartition(".")
-end = time.monotonic() + float(sys.argv[2])
-class Context:
-    invoked_function_arn = sys.argv[3]
-    def get_remaining_time_in_millis(self):
-        return int(1000 * max(0.0, end - time.monotonic()))
-answer = getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())
-print()
-print(json.dumps(answer))
-"""
+FUNCTIONS: Final = ("audit", "hashing", "renew", "verify")
+MACHINE: Final = "machine"
+"""In place of a function: an event that continues work which a function has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +48,13 @@ class Invoked:
     error: str = ""
     ledger: str = ""
     """URI of the function's ledger; "" if this machine may not read the ledger."""
-    hands_on: bool = False
-    """True if the function invokes itself again near its deadline."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command. Return 0 if the function did all that the event asked for, else 1."""
     parser = argparse.ArgumentParser(prog="python -m deploy.invoke", description=__doc__)
     parser.add_argument("--stage", default="prod")
-    parser.add_argument(
-        "--function", choices=("audit", "hashing", "renew", "verify"), help="left out: what the event is for"
-    )
+    parser.add_argument("--function", choices=FUNCTIONS, help="left out: what the event is for")
     parser.add_argument("--bucket")
     parser.add_argument("--prefix", default="")
     parser.add_argument("--event", type=Path, help="a file with the whole event instead")
@@ -87,15 +69,15 @@ def main(arguments: list[str] | None = None) -> int:
         if done.error:
             raise BuildError(done.error)
         if executions := done.answer.get("executions"):
-            runs = [*done.answer["runs"], *wait_for(executions, local=options.stage == "local")["runs"]]
-            done = replace(done, answer={"runs": runs}, hands_on=False)
+            ended = wait_for(executions, local=options.stage == "local")
+            done = replace(done, answer=with_ends(done.answer, ended))
         ledger = ledger_after(event, done.ledger) if done.ledger and name == "hashing" else []
     except (BuildError, ClientError, BotoCoreError) as error:
         absent = "ResourceNotFoundException" in str(getattr(error, "response", ""))
         sys.stderr.write(f"invoke: {error}{f'; deploy it: make deploy STAGE={options.stage}' if absent else ''}\n")
         return 1
     sys.stdout.write(json.dumps({**done.answer, **({"ledger": ledger} if ledger else {})}, indent=1) + "\n")
-    wrong = [] if done.hands_on else [*failures(done.answer, done.log), *without_digest(ledger)]
+    wrong = [*failures(done.answer, done.log), *without_digest(ledger)]
     for sentence in wrong:
         sys.stderr.write(f"invoke: {sentence}\n")
     return 1 if wrong else 0
@@ -117,9 +99,11 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
 
 
 def function_for(event: Mapping[str, Any]) -> str:
-    """Return the function that an event is for: events on ACLs are for renewals, and other messages for hashing."""
+    """Return the function that an event is for: events on ACLs are for renewals, and other messages for hashing. An
+    event that names a start or a verification is for the state machine, which continues it.
+    """
     if "Records" not in event:
-        return "audit"
+        return MACHINE if event.keys() & {"start", "verification"} else "audit"
     return "renew" if any(_is_on_acl(record) for record in event["Records"]) else "hashing"
 
 
@@ -131,38 +115,31 @@ def _is_on_acl(record: Any) -> bool:
 
 
 def invoke(name: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Invoked:
-    """Invoke a function: "audit", "hashing", "renew" or "verify". Raises BuildError with the function's own error."""
-    function = f"{SERVICE}-{stage}-{name}"
+    """Invoke a function, or start the state machine. Raises BuildError with the function's own error.
+
+    name: of FUNCTIONS, or MACHINE.
+    """
+    function = f"{SERVICE}-{stage}-{'audit' if name == MACHINE else name}"
     local = stage == "local"
     endpoint = check_local(os.environ) if local or undeployed else ""
     if undeployed:
-        environ = {**undeployed_settings(endpoint), **os.environ}
-        return run_here(f"handlers.{name}.handler", event, environ, LONGEST, f"local:{function}")
+        return run_undeployed(name, event, endpoint, f"local:{function}")
     client = lambda_client()
+    if name == MACHINE:
+        return Invoked({"executions": [start(machine_of(client, function), event)]})
     if local:
-        deployed = client.get_function_configuration(FunctionName=function)
-        variables = {**deployed["Environment"]["Variables"], "AUDITOR_HANDS_ON": "false", "AUDITOR_TOPIC": ""}
-        variables |= {"AUDITOR_CHAT_TOPIC": "", "AUDITOR_EVENT_BUS": ""}
-        environ = {**os.environ, **variables}
-        done = run_here(deployed["Handler"], event, environ, deployed["Timeout"], deployed["FunctionArn"])
-        keep_log(function, done.log)
-        return done
+        return run_here(Deployed.of(client, function), event)
     answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
     payload = json.loads(answer["Payload"].read())
     if "FunctionError" in answer:
         raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
-    return Invoked(payload, hands_on=True)
+    return Invoked(payload)
 
 
-def keep_log(function: str, log: str) -> None:
-    """Write the log to CloudWatch Logs on this machine's server, as Lambda would have, so that `make logs` finds it."""
-    logs = boto3.Session().client("logs", region_name=region())
-    group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid4().hex}"
-    now = int(time.time() * 1000)
-    logs.create_log_stream(logGroupName=group, logStreamName=stream)
-    events = [{"timestamp": now, "message": line} for line in log.splitlines() if line]
-    if events:
-        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+def machine_of(client: Any, function: str) -> str:
+    """Return the ARN of the deployment's state machine. client: of Lambda. function: name of the audit function."""
+    found = client.get_function_configuration(FunctionName=function)
+    return str(found["Environment"]["Variables"]["AUDITOR_STATE_MACHINE"])
 
 
 def check_local(environ: Mapping[str, str]) -> str:
@@ -194,34 +171,31 @@ def undeployed_settings(endpoint: str) -> dict[str, str]:
     }
 
 
-def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Invoked:
-    """Run the package's handler in a process of its own, on python3.13 with the package alone on its path."""
-    interpreter = python.find()
-    if interpreter is None:
-        raise BuildError("the functions run on python3.13, which is not installed here")
-    if not PACKAGE.exists():
-        raise BuildError(f"{PACKAGE.relative_to(ROOT)} is not built: make deploy STAGE=local, or make package")
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(PACKAGE) as archive:
-            archive.extractall(folder)
-        done = subprocess.run(  # noqa: S603 - our own arguments
-            [str(interpreter), "-S", "-B", "-c", _RUN, handler, str(timeout), arn],
-            cwd=folder,
-            env={**environ, "PYTHONPATH": folder},
-            input=json.dumps(event),
-            capture_output=True,
-            text=True,
-            timeout=timeout + 10,
-            check=False,
-        )
-    printed = done.stdout.splitlines()
-    ledger = environ.get("AUDITOR_LEDGER", "")
-    if done.returncode != 0:
-        *before, last = done.stderr.strip().splitlines() or ["it ended without a word"]
-        if (sentence := last.removeprefix("auditor.errors.")) != last:  # the place of the error says nothing more
-            last, before = sentence.partition(": ")[2], [line for line in before if line.startswith("{")]
-        return Invoked({}, "\n".join([*printed, *before]), error=f"the function failed: {last}")
-    return Invoked(json.loads(printed[-1]), "\n".join([*printed[:-1], done.stderr]), ledger=ledger)
+def run_undeployed(name: str, event: Mapping[str, Any], endpoint: str, arn: str) -> Invoked:
+    """Run the package's handler with the variables of this shell."""
+    if name == MACHINE:
+        raise BuildError("the event is for the state machine: make deploy STAGE=local, then make invoke STAGE=local")
+    variables = {**undeployed_settings(endpoint), **os.environ}
+    handler = f"handlers.{name}.handler"
+    return _run(Deployed(name="", arn=arn, handler=handler, timeout=LONGEST, python=PYTHON, variables=variables), event)
+
+
+def run_here(function: Deployed, event: Mapping[str, Any]) -> Invoked:
+    """Run the package's handler with the variables of the deployed function, and keep its log on the server."""
+    done = _run(function, event)
+    keep_log(boto3.Session().client("logs", region_name=region()), function.name, done.log)
+    return done
+
+
+def _run(function: Deployed, event: Mapping[str, Any]) -> Invoked:
+    with Functions() as functions:
+        try:
+            done = functions.run(function, event, os.environ)
+        except NotRunError as error:
+            raise BuildError(str(error)) from error
+    if done.failed:
+        return Invoked({}, done.log, error=f"the function failed: {done.words}")
+    return Invoked(done.answer, done.log, ledger=function.variables.get("AUDITOR_LEDGER", ""))
 
 
 if __name__ == "__main__":

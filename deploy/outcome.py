@@ -41,6 +41,7 @@ def failures(answer: Any, log: str = "") -> list[str]:
         if undecided := run.get("coverage", {}).get("undecided", 0) - run.get("accepted", {}).get("undecided", 0):
             found.append(f"{undecided:,} objects are undecided")
         found += [f"the verification has a hole: {visible(hole)}" for hole in run.get("holes", ())]
+    found += [visible(str(left)) for left in answer.get("left") or ()]
     bad = [entry for line in log.splitlines() if (entry := _entry(line)) and entry.get("level") in ("WARNING", "ERROR")]
     if bad:
         found.append(f"the log has {len(bad)} warnings or errors: see above")

@@ -17,7 +17,7 @@ const NAMES = [
   'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'chatTopic', 'eventBus', 'ledger',
   'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
-  'fileSystem', 'out', 'scale', 'mapRanges', 'mapConcurrency', 'renew', 'renewRate',
+  'fileSystem', 'out', 'mapConcurrency', 'renew', 'renewRate',
 ];
 // Most seconds of a function. Some Regions stop at 900: deploy/plugins/timeouts.js.
 const LONGEST = 1800;
@@ -35,7 +35,6 @@ const NUMBERS = {
   maxReceives: [1, 1000],
   oldestHash: [60, 1209600],
   oldestNotification: [60, 1209600],
-  mapRanges: [1, 10000],
   renewRate: [2, 10000],
   logDays: [1, 3653],
   reportDays: [1, 36500],
@@ -312,25 +311,46 @@ function silenceAlarms(found, service, kind, metric, hours) {
   return { Resources: Object.fromEntries(made) };
 }
 
-/* The text of the state machine, in one line: spaces count as the template's bytes, too. Two of its numbers follow the
-   timeout of the audit function: a task outlasts the function, and a run that is taken is asked for until its claim ends. */
-function machineDefinition(timeout) {
-  const text = fs.readFileSync(path.join(__dirname, 'scale', 'audit.asl.json'), 'utf8');
-  return JSON.stringify(JSON.parse(text, (name, value) => {
-    if (value === 'auditTimeout + 60') return timeout + 60;
-    if (value?.MaxAttempts !== '(auditTimeout + 300) / IntervalSeconds') return value;
-    return { ...value, MaxAttempts: Math.ceil((timeout + 300) / value.IntervalSeconds) };
-  }));
+/* The text of the state machine, in one line: spaces count as the template's bytes, too. Each task has the retries of the
+   file. It outlasts its function, and a run that is taken is asked for until its claim ends. Verifications are of the level
+   fixity. In place of the reader of the list the text has the variable Items. moto takes no percentage without a point. */
+function machineDefinition({ level, auditTimeout, verifyTimeout }) {
+  const { Retry: retries, ...made } = JSON.parse(fs.readFileSync(path.join(__dirname, 'machine', 'audit.asl.json'), 'utf8'));
+  if (level !== 'fixity') {
+    made.StartAt = 'Begin';
+    for (const name of ['Kind', 'Verify', 'IsVerified', 'VerifyOn', 'Verified']) delete made.States[name];
+  }
+  const text = JSON.stringify(made, (name, value) => {
+    if (value?.Type !== 'Task') return value;
+    const timeout = value.Parameters.FunctionName.includes('Verify') ? verifyTimeout : auditTimeout;
+    const Retry = retries.map((one) => (
+      one.ErrorEquals[0] === 'RunTaken' ? { ...one, MaxAttempts: Math.ceil((timeout + 300) / one.IntervalSeconds) } : one
+    ));
+    return { ...value, Resource: 'arn:${AWS::Partition}:states:::lambda:invoke', TimeoutSeconds: timeout + 60, Retry };
+  });
+  const reader = JSON.stringify({ ItemReader: made.States.Ranges.ItemReader }).slice(1, -1);
+  return {
+    machineDefinition: text.replace(reader, () => '${Items}').replace('"ToleratedFailurePercentage":100', '$&.0'),
+    machineReader: reader,
+  };
 }
 
-/* The state machine, where there is one. The function and its role name it by its name, because it names the function. */
-function machine(scale, service, timeout) {
-  if (scale === 'function') return { stateMachine: '', machineStatement: { Ref: 'AWS::NoValue' } };
-  const arn = { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:stateMachine:${service}-audit` };
+/* The state machine by its name, because it names the functions, which name it, as their roles do. */
+function machine(service, checked) {
+  const ofMachine = (kind, more) => ({ 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:${kind}:${service}-audit${more}` });
+  const [stateMachine, executions] = [ofMachine('stateMachine', ''), ofMachine('execution', ':*')];
+  const functions = checked.level === 'fixity' ? ['Audit', 'Verify'] : ['Audit'];
   return {
-    stateMachine: arn,
-    machineStatement: { Sid: 'Machine', Effect: 'Allow', Action: 'states:StartExecution', Resource: arn },
-    machineDefinition: machineDefinition(timeout),
+    ...machineDefinition(checked),
+    stateMachine,
+    machineFunctions: functions.map((name) => ({ 'Fn::GetAtt': [`${name}LambdaFunction`, 'Arn'] })),
+    machineExecutions: [executions, ofMachine('execution', '/Ranges:*')],
+    machineStatement: {
+      Sid: 'Machine',
+      Effect: 'Allow',
+      Action: ['states:DescribeExecution', 'states:StartExecution'],
+      Resource: [stateMachine, executions],
+    },
   };
 }
 
@@ -383,10 +403,9 @@ module.exports = async ({ options, resolveVariable }) => {
   if (choice('keyPolicies', values.keyPolicies, ['true', 'false']) === 'true' && values.level === 'exposure') {
     fail("the parameter keyPolicies is 'true', and at the level exposure no HEAD names a key: give level=metadata or level=fixity");
   }
-  choice('scale', values.scale, ['function', 'map']);
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
-  Object.assign(checked, machine(values.scale, service, checked.auditTimeout));
+  Object.assign(checked, machine(service, checked));
   Object.assign(checked, layers(checked, service));
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);

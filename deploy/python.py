@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 from deploy.options import PYTHON
+from tools import interpreters
 
 _SHARED = ("PATH", "HOME", "SSL_CERT_FILE", "LANG")
 
 
 def find(version: str = PYTHON) -> Path | None:
     """Return the interpreter of a version of Python; None if this machine has none that starts."""
-    command = shutil.which(f"python{version}")
-    if command is None:
-        return None
-    environ = {**os.environ, "PYENV_VERSION": version}  # without it, pyenv's command does not start
-    asked = subprocess.run(  # noqa: S603 - an interpreter on the PATH, which prints its own path
-        [command, "-c", "import sys; print(sys.executable)"], env=environ, capture_output=True, text=True, check=False
-    )
-    return Path(asked.stdout.strip()) if asked.returncode == 0 else None
+    return interpreters.find(version)
 
 
 def run(python: Path, search: str, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import load, open_engine
 from auditor.s3.engines.pool import EnginePool

@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.lambdas.renew import RenewFunction
 from auditor.s3.engines import load
 

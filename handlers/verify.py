@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.lambdas.verify import VerifyFunction
 from auditor.s3.engines import load
 

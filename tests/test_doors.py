@@ -13,7 +13,7 @@ import pytest
 import auditor
 from auditor.cli.main import main
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.s3.engines import ENGINES
 from tests.support.audit_runs import check, read_back
 from tests.support.servers.clients import BUCKET

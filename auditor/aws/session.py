@@ -26,7 +26,7 @@ from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
-SERVICES: Final = ("dynamodb", "events", "kms", "lambda", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
+SERVICES: Final = ("dynamodb", "events", "kms", "s3", "s3control", "sns", "sqs", "stepfunctions", "sts")
 """All AWS services that the functions call. The deployed package contains no other data files of the SDK."""
 
 FIRST_CALL_SECONDS: Final = 5.0

@@ -20,13 +20,12 @@ from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
-from auditor.estate.accounts import OpenedAccount, open_accounts
-from auditor.estate.files import EstateFiles, folder_of
-from auditor.estate.index import NAME as INDEX
+from auditor.estate.files import EstateFiles
 from auditor.estate.index import write_index
 from auditor.estate.index_entries import index_entries
-from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, Estate, report_of
-from auditor.estate.select_buckets import ChosenBucket, choose, places_of
+from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, report_of
+from auditor.estate.select_buckets import ChosenBucket
+from auditor.estate.start import open_estate
 from auditor.model.alert import Alert
 from auditor.model.estate import OWN_ACCOUNT, EarlierEstate, EstateReport
 from auditor.model.summary import Summary
@@ -140,16 +139,15 @@ class EstateStart:
         expect(f"asking {counted(len(self._accounts), 'account')} for the buckets")
         async with open_stores(self._frame.settings, [], hashing=True) as stores:
             await asyncio.to_thread(stores.store.check_writable)
-            opened = await open_accounts(self._accounts, self._frame.settings, stop)
+            opened = await open_estate(
+                self._id, self._name, self._accounts, self._frame.settings, stores, stop, self._before
+            )
             heard()
-            for one in opened:
+            estate, files = opened.estate, opened.files
+            for one in estate.opened:
                 if one.hole is not None:
                     say(one.hole)
-            numbers = [one.account.id for one in opened]
-            files = EstateFiles(stores.store, folder_of(self._name, numbers[0]), numbers)
-            estate = await asyncio.to_thread(self._estate, stores, files, opened)
-            index = f"{files.folder}/{INDEX}"
-            audits = EstateAudits(self._frame, self._id, estate.audited, self.teller, index)
+            audits = EstateAudits(self._frame, self._id, estate.audited, self.teller, opened.index)
             begun = report_of(estate, {}, stopped=UNDER_WAY)  # if this process is killed, every bucket is a hole
             await asyncio.to_thread(files.write, begun)
             if audits.targets and not stop:
@@ -157,19 +155,6 @@ class EstateStart:
             seconds = time.monotonic() - self._started
             report = report_of(estate, audits.ends(), stopped=stop.reason, seconds=seconds)
             return await self._end(stores, files, report, audits)
-
-    def _estate(self, stores: Resources, files: EstateFiles, opened: Sequence[OpenedAccount]) -> Estate:
-        """Return the accounts with the choice among their buckets, and the reports before. Blocks."""
-        own, earlier = self._before(files)
-        return Estate(
-            estate=self._id,
-            out=stores.store.uri(),
-            folder=files.folder,
-            opened=opened,
-            choice=choose(opened, datetime.now(UTC).date().isoformat(), places_of(stores)),
-            earlier=earlier,
-            own=own,
-        )
 
     def _before(self, files: EstateFiles) -> tuple[EarlierEstate | None, EarlierEstate | None]:
         """Return the report of this start, None unless it is resumed, and that of the start before. Blocks."""

@@ -16,10 +16,9 @@ from auditor.text import likeliest
 ENV_PREFIX: Final = "AUDITOR_"
 _READ_ELSEWHERE: Final = (
     "CONFIG",
-    "HANDS_ON",
     "LOG_LEVEL",
     "MAP_CONCURRENCY",
-    "MAP_RANGES",
+    "RANGE_CALLS",
     "SERVICE",
     "STATE_MACHINE",
 )

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.audit_run import Audit
 from auditor.audit.limits import Limits
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped, UsageError
+from auditor.estate.accounts import open_accounts
+from auditor.estate.files import EstateFiles, folder_of
+from auditor.estate.index import NAME as INDEX
+from auditor.estate.report import Estate
+from auditor.estate.select_buckets import choose, places_of
+from auditor.model.estate import EarlierEstate, EstateAccount
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
+
+T = TypeVar("T")
 
 MOST_JOBS: Final = 64
 """Largest number of processes."""
@@ -81,3 +93,59 @@ class AuditStart:
             return await audit.run()
         finally:
             self._left = audit.left
+
+
+async def each(items: Sequence[T], at_once: int, stop: Stop, work: Callable[[T], Awaitable[None]]) -> None:
+    """Do the work for each item, some side by side, until all are done or the stop. at_once: largest number at once."""
+    waiting = iter(items)
+
+    async def some() -> None:
+        while not stop and (one := next(waiting, None)) is not None:
+            await work(one)
+
+    async with task_group() as group:
+        for _ in range(min(at_once, len(items))):
+            group.create_task(some())
+
+
+class OpenedEstate(Struct, frozen=True):
+    """A start of an estate: its buckets as they are listed now, and its files."""
+
+    estate: Estate
+    files: EstateFiles
+
+    @property
+    def index(self) -> str:
+        """The path of the index page in the store."""
+        return f"{self.files.folder}/{INDEX}"
+
+
+async def open_estate(
+    start: str,
+    name: str | None,
+    accounts: Sequence[EstateAccount],
+    settings: Settings,
+    stores: Resources,
+    stop: Stop,
+    before: Callable[[EstateFiles], tuple[EarlierEstate | None, EarlierEstate | None]],
+) -> OpenedEstate:
+    """List the buckets of the accounts, and choose among them.
+
+    start: ID of the start. name: that of the estate's file; None for every bucket of one account. before: returns the
+    report of this start as an earlier process left it, and that of the start before.
+    """
+    opened = await open_accounts(accounts, settings, stop)
+    numbers = [one.account.id for one in opened]
+    files = EstateFiles(stores.store, folder_of(name, numbers[0]), numbers)
+    own, earlier = await asyncio.to_thread(before, files)
+    day = datetime.now(UTC).date().isoformat()
+    estate = Estate(
+        estate=start,
+        out=stores.store.uri(),
+        folder=files.folder,
+        opened=opened,
+        choice=choose(opened, day, places_of(stores)),
+        earlier=earlier,
+        own=own,
+    )
+    return OpenedEstate(estate, files)

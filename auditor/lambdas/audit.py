@@ -1,42 +1,53 @@
-"""The audit as a Lambda function. A schedule or a person sends the event; the function returns the summaries of its
-runs.
+"""The audit as a Lambda function. A schedule, a person or the state machine sends the event.
 
-A run continues over several invocations if needed. These are its hops.
+A start is a list of targets. One invocation audits as many of them as it can, and ends the start. If something is left,
+it starts the state machine, whose steps are invocations of this function again (auditor.lambdas.audit_steps).
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
-
-from msgspec.structs import replace
+from typing import Any, Final
 
 from auditor.config.resources import Resources, open_stores
-from auditor.errors import AuditorError
-from auditor.lambdas.audit_turn import AuditTurn
-from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.divided import DividedFunction
-from auditor.lambdas.estate import audit_account
-from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import FunctionStop
-from auditor.lambdas.index import with_index, write_function_index
-from auditor.lambdas.map_step import is_step
-from auditor.lambdas.scale import Scale
-from auditor.lambdas.targets import TargetWork, Worked, each_target
-from auditor.model.target import Target
+from auditor.errors import AuditorError, RunComplete, RunError, RunStopped
+from auditor.estate.start import each
+from auditor.lambdas.audit_steps import AuditStep
+from auditor.lambdas.audit_target import TargetEnd
+from auditor.lambdas.deadline import DEADLINE, FunctionStop
+from auditor.lambdas.event import Invocation, is_step, read_event, read_step
+from auditor.lambdas.invocation_frame import FunctionCall, FunctionContext, invoked
+from auditor.lambdas.lease import BucketLease
+from auditor.lambdas.machine import Machine
+from auditor.lambdas.start import StartBusyError, StartTarget, TargetPhase
+from auditor.lambdas.start_end import (
+    Ended,
+)
+from auditor.lambdas.start_work import StartWork
+from auditor.logs import bound
+from auditor.model.summary import Summary
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
+from auditor.text import visible
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 4
+"""Largest number of buckets of an account that one invocation audits side by side."""
 
 
 class AuditFunction:
     """The Lambda function that audits buckets. One instance handles all events that its process gets.
 
     engines: opens an engine for each run, or lends one that is kept open between events. kept: connections to the store
-    of run folders, kept open between events.
+    of run folders, kept open between events. batch_rows: number of objects in a batch manifest; None for the usual one.
     """
 
     def __init__(
@@ -45,42 +56,203 @@ class AuditFunction:
         *,
         engines: OpenEngine[EngineChoice] = open_engine,
         kept: KeptTransports | None = None,
+        batch_rows: int | None = None,
     ) -> None:
         self._environ = environ
-        self._divided = DividedFunction(environ, engines=engines, kept=kept)
-        self._work = TargetWork(
-            function="audit",
-            noun="audit",
-            failed="RunsFailed",
-            handed_on="RunsHandedOn",
-            opening=partial(open_stores, engines=engines, kept=kept),
-            run=self._audit,
-            names_runs=True,
-            ended=write_function_index,
-        )
+        self._batch_rows = batch_rows
+        self._opening = partial(open_stores, engines=engines, kept=kept)
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
+        """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`: a summary of each run that this
+        invocation has ended. A step of the state machine is answered as AuditStep says.
 
-        Near the deadline, the run finishes the objects in flight and saves its state; the next invocation continues
-        it. An event for every bucket of the account returns its report too (auditor.lambdas.estate). A state machine's
-        event names an action, and is answered as DividedFunction says.
+        Shortly before the deadline, the run finishes the objects in flight and saves its state, and the state machine
+        is started for all that is left; the result then has the execution's ARN in its list `executions`. An event for
+        every bucket of the account returns its report as `estate`. If there is nothing to do, because the event came
+        before, the result has a sentence about this in its list `left`.
+
+        Raises AuditorError. The failure of one target is raised after the work on all other targets. Each error that is
+        raised is also logged, counted as a metric, and sent as an alert.
         """
-        if is_step(event):
-            return await self._divided.handle(event, context)
-        with suppress(AuditorError):  # below, a wrong event is refused and told
-            if read_event(event, self._environ).all_buckets:
-                return await audit_account(self._work, event, self._environ, context)
-        return await each_target(self._work, event, self._environ, context)
+        step = is_step(event)
 
-    def _scale_of(self, invocation: Invocation) -> Scale:
-        """Return how targets are divided. An invocation for all buckets of the account audits each of them itself."""
-        scale = Scale.of(self._environ)
-        return replace(scale, machine="") if invocation.all_buckets else scale
+        def read() -> Invocation:
+            given = read_step(event).event if step else event
+            return read_event(given, self._environ, request=context.request)
 
-    async def _audit(
-        self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
-    ) -> Worked:
-        scale = self._scale_of(invocation)
-        places = with_index(invocation, resources)
-        return await AuditTurn(target, invocation, places, stop, context, self._environ, scale).work()
+        async with (
+            invoked(read, self._environ, context, step=step) as (invocation, stop, own),
+            self._opened(invocation, stop) as stores,
+        ):
+            call = FunctionCall(invocation=invocation, stores=stores, stop=stop, context=own, environ=self._environ)
+            return await (AuditStep(call, read_step(event), self._batch_rows) if step else _Direct(call)).answer()
+
+    @asynccontextmanager
+    async def _opened(self, invocation: Invocation, stop: FunctionStop) -> AsyncIterator[Resources]:
+        async with AsyncExitStack() as stack:
+            async with stop.flight() as limit:
+                opening = self._opening(invocation.settings, invocation.targets)
+                resources = await stack.enter_async_context(opening)
+            if limit.expired():
+                again = json.dumps(dict(invocation.event))
+                raise RunStopped(f"no audit was started: the reports bucket did not answer; start again with {again}")
+            yield resources
+
+
+class _Direct(StartWork):
+    """An invocation by a schedule or a person."""
+
+    def __init__(self, call: FunctionCall) -> None:
+        super().__init__(call, machine=False)
+        self._stop = call.stop
+        self._summaries: list[Summary] = []
+        self._failures: list[AuditorError] = []
+        self._left: list[str] = []
+        self._handed_on = 0
+
+    async def answer(self) -> dict[str, Any]:
+        """Take the start, work on its targets, and end it, or leave the rest to the state machine."""
+        try:
+            start = await self._take()
+        except StartBusyError as busy:
+            return await self._wait_for(busy)
+        if start.ended:
+            return {"runs": [], "left": [f"the start {start.id} has ended: there is nothing to do for this event"]}
+        with bound(start=start.id):
+            try:
+                await self._open(start)
+                return await self._work()
+            except BaseException:
+                await self._cleaned(partial(start.save, free=True))  # a retry continues at once
+                raise
+
+    async def _cleaned(self, work: Callable[[], None]) -> None:
+        """Do a last write after an error, which must reach the alert whether the write fails or not."""
+        try:
+            async with self._stop.telling():
+                await asyncio.to_thread(work)
+        except AuditorError as error:
+            log.warning("the start is not freed: %s", error)
+
+    async def _wait_for(self, busy: StartBusyError) -> dict[str, Any]:
+        """Leave a start that another invocation works on. The state machine waits for it, because the other invocation
+        may be dead.
+        """
+        log.warning("%s", busy)
+        answer: dict[str, Any] = {"runs": [], "left": [str(busy)]}
+        if (machine := self._call.context.machine) is not None:
+            async with self._stop.handing_on():
+                answer["executions"] = [await machine.start(busy.start, self._call.invocation.event_with(busy.start))]
+        return answer
+
+    async def _work(self) -> dict[str, Any]:
+        start, machine = self._start, self._call.context.machine
+        waiting = start.in_phase(TargetPhase.WAITING, TargetPhase.FAILED, TargetPhase.BEGUN)
+        await each(waiting, self._at_once, self._stop, self._one)
+        left = start.in_phase(TargetPhase.WAITING)
+        if left and machine is not None:
+            return self._answer(executions=[await self._hand_on([start.targets[place] for place in left], machine)])
+        if self._account is None:
+            for place in left:
+                one = start.targets[place]
+                self._fail(place, RunError(f"the audit of {one.target.uri} did not start: {one.sentence or DEADLINE}"))
+        ended, in_time = await self._ended_in_time(self._stop.reason if left else None)
+        if self._failures and self._account is None:  # a bucket of the account that fails is a hole of the report
+            error = RunError("; ".join(map(str, self._failures))) if self._failures[1:] else self._failures[0]
+            error.told = in_time
+            raise error
+        if not in_time:
+            again = self._call.invocation.again_with(start.id)
+            raise RunStopped(f"the end of the start was not told before the deadline: send the event {again}")
+        report = None if ended is None else ended.report
+        await self._save_end([] if ended is None else [one.summary for one in ended.runs], report)
+        return self._answer(**({} if report is None else {"estate": report.to_dict()}))
+
+    async def _ended_in_time(self, stopped: str | None) -> tuple[Ended | None, bool]:
+        """End the start. Return True with it if all of it was done before the deadline. stopped: why the start ends
+        before all of its targets; None if it does not.
+        """
+        ended = None
+        try:
+            async with self._stop.telling() as limit:
+                if not self._left:
+                    ended = await self._end.end(self._ended, self._account, stopped=stopped)
+            if limit.expired():
+                log.error("the report or the alert was not sent before the deadline")
+            return ended, not limit.expired()
+        except AuditorError as error:
+            if not self._failures or self._account is not None:
+                raise
+            log.error("the alert was not sent: %s", error)
+            return None, False
+
+    def _fail(self, place: int, error: AuditorError) -> None:
+        self._failures.append(error)
+        self._start.note(place, TargetPhase.FAILED, sentence=str(error))
+
+    async def _one(self, place: int) -> None:
+        """Audit one target, and note how far it is."""
+        one = self._start.targets[place]
+        done: TargetEnd | None = None
+        with bound(bucket=one.bucket):
+            try:
+                async with self._stop.all() as limit:
+                    done = await self._audit_of(place).whole()
+                if limit.expired() or done is None:
+                    again = self._call.invocation.again(one.target, self._start.wanted(place))
+                    raise RunStopped(
+                        f"the audit of {one.target.uri} did not stop before the deadline, because a server did not"
+                        f" answer: start again with {again}"
+                    )
+            except RunComplete as complete:  # a person named the run
+                self._left.append(str(complete))
+                self._start.note(place, TargetPhase.ENDED)
+                return
+            except AuditorError as error:
+                self._fail(place, error)
+                return
+            if done.summary is not None:
+                self._summaries.append(done.summary)
+            self._handed_on += done.left and not done.sentence
+            await self._note(place, done)
+            if self._start.several and not done.left:
+                await self._save()
+
+    async def _hand_on(self, left: list[StartTarget], machine: Machine) -> str:
+        """Start the state machine for the targets that are left, and return the ARN of the execution. Raises RunError,
+        which names the targets and the event that a person can send instead.
+        """
+        start, invocation = self._start, self._call.invocation
+        try:
+            arn = ""
+            async with self._stop.handing_on() as limit:
+                await self._save(machine=True)
+                arn = await machine.start(start.id, invocation.event_with(start.id))
+            if limit.expired() or not arn:
+                raise RunError("Step Functions or the reports bucket did not answer")
+        except AuditorError as error:
+            await self._cleaned(partial(self._free, left))
+            alone = left[0] if len(left) == 1 else None
+            again = invocation.again_with(start.id)
+            if alone is not None and alone.target.whole:
+                again = invocation.again(alone.target, alone.run)
+            names = ", ".join(f"{one.target.uri}{f', run {one.run}' if one.run else ''}" for one in left[:20])
+            told = f"the audit of {names} is not handed on: {error}; the next start resumes it, or the event {again}"
+            raise RunError("; ".join([*map(str, self._failures), told])) from error
+        if self._handed_on:
+            self._call.measure({"RunsHandedOn": self._handed_on})
+        first = visible(left[0].target.uri)
+        log.info("%d of %d targets are left to the state machine, first %s", len(left), len(start.targets), first)
+        return arn
+
+    def _free(self, left: list[StartTarget]) -> None:
+        """End the claim on the start and the leases of its buckets, for the next start. Blocks."""
+        self._start.save(machine=False, free=True)
+        for one in left:
+            if one.run is not None:
+                BucketLease(self._store, one.target, self._start.id).give_back(one.run)
+
+    def _answer(self, **more: Any) -> dict[str, Any]:
+        more |= {"left": self._left} if self._left else {}
+        runs = [] if self._account is not None else [summary.to_dict() for summary in self._summaries]
+        return {"runs": runs, **more}

@@ -1,4 +1,6 @@
-"""Read the event of the audit or the verify function: the targets, the settings, and the run to continue."""
+"""Read the events of the audit and the verify function: the targets, the settings, the work to continue, and the steps
+of the state machine.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 
 from auditor.config.file import load_settings
 from auditor.config.layers import Layer
@@ -17,11 +19,12 @@ from auditor.config.settings import Settings, event_settings
 from auditor.errors import UsageError
 from auditor.model.dates import iso_date
 from auditor.model.target import Target, parse_target
-from auditor.runs.paths import new_run_id
+from auditor.runs.paths import new_run_id, parse_run_id
 
-EVENT_TARGET: Final = frozenset({"all_buckets", "bucket", "prefix", "start_after", "stop_at", "run", "hop"})
-_OF_BUCKET: Final = ("prefix", "start_after", "stop_at")
-"""The fields that need a bucket beside them. `run` and `hop` may also stand beside all_buckets."""
+EVENT_TARGET: Final = frozenset({"all_buckets", "bucket", "prefix", "start_after", "stop_at", "run", "start"})
+VERIFY_TARGET: Final = frozenset({"all_buckets", "bucket", "prefix", "start_after", "stop_at", "verification"})
+_OF_BUCKET: Final = ("prefix", "start_after", "stop_at", "run", "verification")
+"""The fields that need a bucket beside them."""
 EVERY: Final = ("*",)
 """The value of the setting `buckets` that means every bucket of the account."""
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
@@ -32,30 +35,55 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 class Invocation(Struct, frozen=True):
     """The content of an event.
 
-    given: the settings that the event has. run: ID of the run to continue; None for a new run. hop: number of earlier
-    invocations for the same work. origin: a text that is the same each time the event is delivered. moment: time for
-    which a schedule sent the event; for other events, the present time.
+    event: the event, {} for that of a schedule. given: the settings that it has. run: ID of the run that a person
+    names. start: ID of the start to continue. verification: ID of the verification to continue. None for new ones.
+    origin: a text that is the same each time the event is delivered. moment: time for which a schedule sent the event;
+    for other events, the present time. scheduled: True if the moment is the same each time the event is delivered.
     """
 
     targets: tuple[Target, ...]
     settings: Settings
+    event: Mapping[str, Any]
     given: Mapping[str, Any]
-    run: str | None
-    hop: int
+    run: str | None = None
+    start: str | None = None
+    verification: str | None = None
     origin: str = field(default_factory=lambda: secrets.token_hex(8))
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
+    scheduled: bool = False
     all_buckets: bool = False
 
-    def run_id(self, target: Target) -> str:
-        """Return the ID of the run that works on this target: the run in the event, or else a new run's ID.
+    @property
+    def start_id(self) -> str:
+        """The ID of the start: that in the event, or else a new one.
 
         If the event of a schedule is delivered twice, the IDs are the same. If any other event is, only the last parts
         of the IDs are the same.
         """
-        if self.run is not None:
-            return self.run
-        digest = hashlib.sha256(f"{self.origin}\0{target.uri}\0{target.versions}".encode()).digest()
-        return new_run_id(self.moment, digest)
+        return self.start or new_run_id(self.moment, hashlib.sha256(self.origin.encode()).digest())
+
+    def event_with(self, start: str) -> dict[str, Any]:
+        """Return the event that continues a start. start: its ID."""
+        return {**self.event, "start": start}
+
+    def again_with(self, start: str) -> str:
+        """Return event_with() as text, without the keys of a range: the state of the start has them."""
+        event = self.event_with(start)
+        return json.dumps({name: value for name, value in event.items() if name not in ("start_after", "stop_at")})
+
+    def again(self, target: Target, run: str | None) -> str:
+        """Return, as text without object keys, the event that a person or a script sends to continue `target`.
+
+        run: ID of the run; None for a new run.
+        """
+        following = {**self.given, "bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
+        return json.dumps(following if run is None else following | {"run": run})
+
+
+def run_of(start: str, target: Target) -> str:
+    """Return the ID of the run that a start begins of this target. start: ID of the start."""
+    digest = hashlib.sha256(f"{start}\0{target.uri}\0{target.versions}".encode()).digest()
+    return new_run_id(parse_run_id(start), digest)
 
 
 def read_event(
@@ -70,29 +98,46 @@ def read_event(
     `{}` and the events of schedules mean all configured buckets, `{"bucket": ..}` means one bucket. function: "audit"
     or "verify". needed: settings that must have a value. request: ID of the invocation; None if there is none.
     """
-    allowed = event_settings(function)
+    allowed, fields = event_settings(function), EVENT_TARGET if function == "audit" else VERIFY_TARGET
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
-    origin, moment = request or secrets.token_hex(8), datetime.now(UTC)
+    origin, moment, scheduled = request or secrets.token_hex(8), datetime.now(UTC), False
     if event.keys() >= _ENVELOPE:
         event, sent = _of_schedule(event), event
         if (time := _time_of(sent)) is not None:  # EventBridge may start the function twice, with two request IDs
             origin, moment = json.dumps([sent["source"], sent.get("time"), sent.get("resources")]), time
-    if unknown := sorted(map(str, event.keys() - allowed - EVENT_TARGET)):
+            scheduled = True
+    if unknown := sorted(map(str, event.keys() - allowed - fields)):
         raise UsageError(
-            f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
+            f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(fields | allowed))}"
         )
     given = {name: value for name, value in event.items() if name in allowed}
     layer = Layer(given, lambda name: f"the event's {name}")
     settings = load_settings(layer, environ, needed=needed, function=function, judges=function == "audit")
     everything = _is_for_all(event, settings, function)
     targets = () if everything else _targets(event, settings)
-    run, hop = event.get("run"), event.get("hop", 0)
-    if run is not None and (not isinstance(run, str) or len(targets) != 1 - everything):
-        raise UsageError("the event's run is a run ID, and needs its one bucket beside it")
-    if type(hop) is not int or hop < 0:
-        raise UsageError("the event's hop is not a whole number from 0")
-    return Invocation(targets, settings, given, run, hop, origin, moment, everything)
+    named = {name: _id_in(event, name) for name in ("run", "start", "verification")}
+    return Invocation(
+        targets,
+        settings,
+        event,
+        given,
+        **named,
+        origin=origin,
+        moment=moment,
+        scheduled=scheduled,
+        all_buckets=everything,
+    )
+
+
+def _id_in(event: Mapping[str, Any], name: str) -> str | None:
+    """Return the ID that the event has in this field; None if it has none. Raises UsageError if it is no ID."""
+    found = event.get(name)
+    if found is not None and not isinstance(found, str):
+        raise UsageError(f"the event's {name} is no ID, which is a text like 20260102T030405Z-0a1b2c")
+    if found is not None:
+        parse_run_id(found)
+    return found
 
 
 def _is_for_all(event: Mapping[str, Any], settings: Settings, function: str) -> bool:
@@ -150,7 +195,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
             )
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:
-        if stray := sorted(event.keys() & (EVENT_TARGET - {"all_buckets", "bucket"})):
+        if stray := sorted(event.keys() & {*_OF_BUCKET}):
             raise UsageError(f"the event's {stray[0]} needs a bucket beside it")
         uris = tuple(target.uri for target in configured_targets(settings))
     if not uris:
@@ -159,8 +204,69 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
         parse_target(
             uri,
             versions=settings.versions,
-            start_after=event.get("start_after") if event.get("run") is None else None,
+            start_after=event.get("start_after"),
             stop_at=event.get("stop_at"),
         )
         for uri in uris
     )
+
+
+ACTIONS: Final = ("begin", "range", "conclude")
+_MEMBERS: Final = frozenset({"action", "event", "pair", "at_once", "fruitless"})
+
+
+class RangePair(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A range of a run that is to be audited. owner: number of the bucket's account, for every bucket of an account."""
+
+    bucket: str
+    run: str
+    range: str
+    owner: str | None = None
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the members as JSON values. An owner that is not known is left out."""
+        found: dict[str, str] = to_builtins(self)
+        return found
+
+
+class MachineStep(Struct, frozen=True, kw_only=True):
+    """An event of the state machine.
+
+    event: the event of the audit function. pair: the range to audit; None for the other actions. at_once: largest
+    number of ranges that are audited at once. fruitless: number of invocations in a row, before this one, that made no
+    progress in the range.
+    """
+
+    action: str
+    event: Mapping[str, Any]
+    pair: RangePair | None
+    at_once: int
+    fruitless: int
+
+
+def is_step(event: object) -> bool:
+    """True for an event that the state machine sends."""
+    return isinstance(event, Mapping) and "action" in event
+
+
+def read_step(event: Mapping[str, Any]) -> MachineStep:
+    """Read an event of the state machine. Raises UsageError if it is wrong."""
+    action, inner, pair = event.get("action"), event.get("event"), event.get("pair")
+    if action not in ACTIONS:
+        raise UsageError(f"the event's action is {str(action)[:100]!r}: give {', '.join(ACTIONS)}")
+    if unknown := sorted(map(str, event.keys() - _MEMBERS)):
+        raise UsageError(f"the event's field {unknown[0][:100]!r} is not allowed together with an action")
+    if not isinstance(inner, Mapping):
+        raise UsageError('the event of an action lacks the event of its audit: {"action": .., "event": {"bucket": ..}}')
+    numbers = (event.get("at_once", 1), event.get("fruitless", 0))
+    if any(type(one) is not int or one < 0 for one in numbers) or numbers[0] < 1:
+        raise UsageError("the event's at_once or fruitless is not a whole number")
+    if action != "begin" and "start" not in inner:
+        raise UsageError(f"the event of the action {action} names no start: the action begin gives it one")
+    if (action == "range") != (pair is not None):
+        raise UsageError("the event's pair belongs to the action range alone, which needs it")
+    try:
+        found = None if pair is None else convert(pair, RangePair)
+    except ValidationError as error:
+        raise UsageError(f"the event's pair is wrong ({error}): give a bucket, a run and a range") from error
+    return MachineStep(action=str(action), event=inner, pair=found, at_once=numbers[0], fruitless=numbers[1])

@@ -16,7 +16,7 @@ from auditor.errors import AuditorError, RunStopped
 from auditor.hashing.worker.loop import open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
-from auditor.lambdas.handover import FunctionStop, stop_before_deadline
+from auditor.lambdas.deadline import FunctionStop, stop_before_deadline
 from auditor.lambdas.sqs_batch import answer_of, message_id, received_of, records_of
 from auditor.logs import bound
 

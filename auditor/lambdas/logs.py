@@ -1,6 +1,4 @@
-"""Write the logs of a Lambda function: one JSON object on each line, with run, bucket, request ID and hop (number of
-the invocation).
-"""
+"""Write the logs of a Lambda function: one JSON object on each line, with run, bucket, request ID and start."""
 
 from __future__ import annotations
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from auditor.lambdas.context import FunctionContext
-from auditor.logs import labels
 from auditor.model.access import Verdict
 from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
@@ -77,16 +75,14 @@ def target_value(target: Target) -> str:
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
 
 
-def measure(
-    environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
-) -> None:
-    """Write one line of metrics.
-
-    values: the metrics by name. target: what the run worked on; None for a failed invocation. The labels of the present
-    log lines, such as the run's ID, become properties of the metrics.
+def line_of(
+    environ: Mapping[str, str], values: Mapping[str, float], target: Target | None = None, **properties: Any
+) -> str:
+    """Return a line of these metrics now, by the name of the deployment in the environment. The parameters are those of
+    emf().
     """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
-    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))
+    return emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **properties)
 
 
 def emf(

@@ -14,7 +14,7 @@ from auditor.config.file import load_settings
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError
 from auditor.hashing.worker.dead_letters import given_up
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.lambdas.sqs_batch import answer_of, message_id, received_of, records_of
 from auditor.logs import bound
 from auditor.reports.alert import renewal_alert

@@ -1,25 +1,25 @@
-"""The verification as a Lambda function. A schedule or a person sends the event; the function returns the summaries."""
+"""The verification as a Lambda function. A schedule, a person or the state machine sends the event."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
 from auditor.config.resources import Resources, open_resources
-from auditor.errors import AuditorError, RunError, RunTaken
-from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import Invocation
-from auditor.lambdas.handover import FunctionStop, restart_event
-from auditor.lambdas.metrics import measure
-from auditor.lambdas.targets import TargetWork, Worked, each_target
+from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
+from auditor.lambdas.deadline import FunctionStop
+from auditor.lambdas.event import Invocation, read_event, run_of
+from auditor.lambdas.invocation_frame import FunctionContext, invoked
+from auditor.lambdas.machine import MOST_FRUITLESS, Machine
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.alert import outcome_sentence, verify_alert, verify_event
-from auditor.verify.run import Hop, Verification
+from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary
 
 log = logging.getLogger(__name__)
@@ -30,51 +30,156 @@ class VerifyFunction:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
-        self._work = TargetWork(
-            function="verify",
-            noun="verification",
-            failed="VerificationsFailed",
-            handed_on="VerificationsHandedOn",
-            needed=("ledger",),
-            opening=partial(open_resources, hashing=False),
-            run=self._verify,
-        )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
         """Verify the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
-        Near the deadline, the verification stops, even in the middle of an object, and saves its state; the next
-        invocation continues it.
-        """
-        return await each_target(self._work, event, self._environ, context)
+        Near the deadline, the verification stops, even in the middle of an object, and saves its state. The state
+        machine continues it, and each verification that was not begun: the result has the ARNs of the executions in its
+        list `executions`. An event of the state machine names a verification; the answer then has `again`, true if the
+        machine sends the event again, and `event`.
 
-    async def _verify(
-        self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
-    ) -> Worked:
-        hop = Hop(number=invocation.hop, verify_id=invocation.run, first_id=invocation.run_id(target))
-        verification = Verification(target, invocation.settings, resources, stop, hop=hop)
-        with bound(run=verification.verify_id):
-            log.info("the verification of %s begins", visible(target.uri))
+        Raises AuditorError. The failure of one target is raised after the work on all other targets.
+        """
+        read = partial(read_event, event, self._environ, "verify", ("ledger",), context.request)
+        async with (
+            invoked(
+                read,
+                self._environ,
+                context,
+                noun="verification",
+                failed="VerificationsFailed",
+                step="verification" in event,
+            ) as (
+                invocation,
+                stop,
+                own,
+            ),
+            _opened(invocation, stop) as resources,
+        ):
+            work = _Invocation(invocation, resources, stop, own, self._environ)
+            return await (work.targets() if invocation.verification is None else work.step(invocation.verification))
+
+
+@asynccontextmanager
+async def _opened(invocation: Invocation, stop: FunctionStop) -> AsyncIterator[Resources]:
+    async with AsyncExitStack() as stack:
+        async with stop.flight() as limit:
+            opening = open_resources(invocation.settings, invocation.targets, hashing=False)
+            resources = await stack.enter_async_context(opening)
+        if limit.expired():
+            again = "; ".join(invocation.again(target, None) for target in invocation.targets)
+            silent = "the ledger or the reports bucket did not answer"
+            raise RunStopped(f"no verification was started: {silent}; start again with the event {again}")
+        yield resources
+
+
+class _Invocation:
+    """The work of one invocation."""
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        resources: Resources,
+        stop: FunctionStop,
+        context: FunctionContext,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._invocation = invocation
+        self._resources = resources
+        self._stop = stop
+        self._context = context
+        self._environ = environ
+        self._summaries: list[VerifySummary] = []
+        self._left: list[str] = []
+        self._executions: list[str] = []
+
+    async def targets(self) -> dict[str, Any]:
+        """Verify each target, and leave the rest to the state machine."""
+        failures: list[AuditorError] = []
+        for target in self._invocation.targets:
+            verify_id = run_of(self._invocation.start_id, target)
+            with bound(bucket=target.bucket, run=verify_id):
+                try:
+                    if self._stop or await self._verified(target, verify_id):
+                        await self._hand_on(target, verify_id)
+                except (RunTaken, RunComplete) as other:
+                    self._left.append(str(other))
+                except AuditorError as error:
+                    failures.append(error)
+        if failures:
+            raise RunError("; ".join(map(str, failures))) if failures[1:] else failures[0]
+        more = {"left": self._left, "executions": self._executions}
+        runs = [summary.to_dict() for summary in self._summaries]
+        return {"runs": runs, **{name: value for name, value in more.items() if value}}
+
+    async def step(self, verify_id: str) -> dict[str, Any]:
+        """Continue a verification, as a step of the state machine."""
+        (target,) = self._invocation.targets
+        again = False
+        with bound(bucket=target.bucket, run=verify_id):
             try:
+                again = await self._verified(target, verify_id)
+            except RunComplete as complete:  # the answer of an earlier invocation was lost
+                log.info("%s", complete)
+        runs = [summary.to_dict() for summary in self._summaries if not again]
+        return {"again": again, "event": self._invocation.event, "runs": runs}
+
+    async def _verified(self, target: Target, verify_id: str) -> bool:
+        """Verify a target. Return True if something is left for the next invocation."""
+        settings, machine = self._invocation.settings, self._context.machine
+        verification = Verification(target, settings, self._resources, self._stop, verify_id=verify_id)
+        log.info("the verification of %s begins", visible(target.uri))
+        summary = None
+        try:
+            async with self._stop.all() as limit:
                 summary = await verification.run()
-            except AuditorError as error:
-                if not isinstance(error, RunTaken):
-                    again = restart_event(invocation.given, target, None)
-                    named = f"the verification of {target.uri}, {verification.verify_id}"
-                    error.args = (f"{named}: {error}; to read the rest, send the event {again}",)
-                raise
-            log.info("%s", outcome_sentence(summary))
-            if context.successor is not None and bool(stop) and not summary.complete:
-                if not verification.advanced:
-                    raise RunError(
-                        f"the verification of {target.uri} made no progress in a whole invocation: give the function"
-                        " more time, verify by prefixes, or run `auditor verify` on a machine of its own"
-                    )
-                return Worked(summary, summary.resume)
-            measure(self._environ, context, _metrics(summary), target)
-        fail_on = invocation.settings.fail_on_outcomes
-        await context.channels.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
-        return Worked(summary)
+            if limit.expired() or summary is None:
+                raise RunStopped("a server did not answer before the deadline")
+        except AuditorError as error:
+            if not isinstance(error, RunTaken | RunComplete):
+                again = self._invocation.again(target, None)
+                named = f"the verification of {target.uri}, {verify_id}"
+                error.args = (f"{named}: {error}; to read the rest, send the event {again}",)
+            raise
+        self._summaries.append(summary)
+        log.info("%s", outcome_sentence(summary))
+        if machine is not None and bool(self._stop) and not summary.complete:
+            if verification.fruitless > MOST_FRUITLESS:
+                raise RunError(
+                    f"the verification of {target.uri} made no progress in {verification.fruitless} invocations: give"
+                    " the function more time, verify by prefixes, or run `auditor verify` on a machine of its own"
+                )
+            return True
+        self._context.measure(self._environ, _metrics(summary), target)
+        fail_on = settings.fail_on_outcomes
+        await self._context.channels.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
+        async with self._stop.telling():
+            await verification.conclude()
+        return False
+
+    async def _hand_on(self, target: Target, verify_id: str) -> None:
+        """Start the state machine for a verification. Raises RunError, which has the event that a person can send
+        instead.
+        """
+        machine: Machine | None = self._context.machine
+        given = {name: value for name, value in self._invocation.event.items() if name not in ("bucket", "prefix")}
+        event = {**given, "bucket": target.bucket, "prefix": target.prefix, "verification": verify_id}
+        try:
+            if machine is None:
+                raise RunError("the deadline is near")
+            async with self._stop.handing_on() as limit:
+                self._executions.append(await machine.start(verify_id, event))
+            if limit.expired():
+                raise RunError("Step Functions did not answer")
+        except RunError as error:
+            again = self._invocation.again(target, None)
+            raise RunError(
+                f"the verification of {target.uri}, {verify_id}, is not handed on: {error}; start it again with the"
+                f" event {again}"
+            ) from error
+        log.info("the verification of %s is left to the state machine", visible(target.uri))
+        self._context.measure(self._environ, {"VerificationsHandedOn": 1})
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:

@@ -25,7 +25,7 @@ from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible
 from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, is_damaged
-from auditor.verify.due import Schedule
+from auditor.verify.due import Schedule, age_of
 from auditor.verify.history import HistoryWriter, has_history
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
@@ -48,13 +48,15 @@ class ReadPolicy(Struct, frozen=True, kw_only=True):
     nothing extra.
 
     judge: the Comparison that is asked first, and that tells if a read is needed. now: time at which the verification
-    began. accept_cost: True to read objects even if their storage class charges for reads.
+    began. accept_cost: True to read objects even if their storage class charges for reads. resumed: True to read again
+    what was read since `now`, because an earlier invocation may have read it without saving its outcome.
     """
 
     judge: Comparison
     due: Schedule
     now: datetime
     accept_cost: bool = False
+    resumed: bool = False
 
     def late(self, request: ReadRequest) -> int:
         """Return the number of seconds by which the object would be read later than the schedule allows, if it were
@@ -70,7 +72,9 @@ class ReadPolicy(Struct, frozen=True, kw_only=True):
         if not isinstance(found, ReadRequest):
             return ReadResult(found)
         ref = found.ref
-        if not self.due.due(ref.key, ref.version_id, found.checked, self.now):
+        age = age_of(found.checked, self.now) if self.resumed else None
+        again = age is not None and age < 1  # the ledger's times are whole seconds
+        if not again and not self.due.due(ref.key, ref.version_id, found.checked, self.now):
             return ReadResult(found.verified(found.unread))
         if ref.storage_class in ARCHIVED_CLASSES and not ref.restored:
             return ReadResult(found.verified(VerifyOutcome.ARCHIVED, storage_class=ref.storage_class))

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
@@ -58,28 +57,18 @@ _MOST_LOST: Final = 50_000
 """Largest number of losses that are kept in memory, some 25 MB. Losses are written into the histories after the summary
 has reported them. If there are more losses, the first ones are written earlier."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-
-
-class Hop(Struct, frozen=True, kw_only=True):
-    """One hop of a verification: one of the invocations of the Lambda function that together make up the verification.
-
-    number: 0 for the first hop. verify_id: the verification's ID; None in the first hop, which takes first_id instead.
-    window: largest number of outcomes that wait for the outcome of an earlier object. It is small, because the next hop
-    reads all objects after an unfinished object again.
-    """
-
-    number: int = 0
-    verify_id: str | None = None
-    first_id: str | None = None
-    window: int = 1000
+_WINDOW: Final = 1000
+"""Largest number of outcomes that wait for the outcome of an earlier object, in a function. It is small, because the
+next invocation reads all objects after an unfinished object again."""
 
 
 class Verification:
     """The verification of one target. Call run() once.
 
     compared: the algorithms to compare; None for all that the ledger has. combined: the stream to which the line of
-    each object is written; None for no lines. hop: the invocation of a Lambda function that can hand over to the next
-    one, so that a stop takes effect even in the middle of an object; None outside a function.
+    each object is written; None for no lines. verify_id: ID of a verification that several invocations of a Lambda
+    function do, so that a stop takes effect even in the middle of an object: run() continues where the state in the
+    folder ends, and conclude() ends the verification. None for a new verification that this process does alone.
     """
 
     def __init__(
@@ -91,7 +80,7 @@ class Verification:
         *,
         compared: Collection[str] | None = None,
         combined: LineSink | None = None,
-        hop: Hop | None = None,
+        verify_id: str | None = None,
     ) -> None:
         self._target = target
         self._settings = settings
@@ -102,10 +91,10 @@ class Verification:
         self._stop = stop
         self._compared = compared
         self._combined = combined
-        self._hop = hop
+        self._continues = verify_id is not None
         now = datetime.now(UTC)
-        self.verify_id = (hop and (hop.verify_id or hop.first_id)) or new_run_id(now, os.urandom(3))
-        self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
+        self.verify_id = verify_id or new_run_id(now, os.urandom(3))
+        self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id)
         self._now = now
         day = parse_run_id(self.verify_id).date().isoformat()
         self._holes = holes_of(settings.exceptions, target.bucket, day)
@@ -120,7 +109,7 @@ class Verification:
         self._reads: PacedReads | None = None
         self._listed = 0
         self.advanced = False
-        """True if this invocation found the outcome of an object, or read a part of one."""
+        """True if this invocation counted a further key, or read a further part of an object."""
         self._started = time.monotonic()
         self._concurrency = settings.concurrency or CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
@@ -143,8 +132,18 @@ class Verification:
             try:
                 await self._io(self._folder.discard)
             finally:
+                self._folder.release()  # also if the store does not answer
                 self._thread.shutdown(wait=False)  # a store that does not answer keeps the thread for minutes
         return summary
+
+    @property
+    def fruitless(self) -> int:
+        """Number of invocations in a row, up to this one, that made no progress; 0 if this one made some."""
+        return self._at.fruitless
+
+    async def conclude(self) -> None:
+        """End the verification, whose summary is complete and told: run() of a later invocation raises RunComplete."""
+        await asyncio.to_thread(self._folder.put_state, self._at, ended=True)
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
         """Call a blocking function in the folder's thread, and return its result.
@@ -162,11 +161,8 @@ class Verification:
 
     def _begin(self) -> None:
         self._store.check_writable()
-        if self._hop is None:
-            return
-        self._folder.claim()
-        if self._hop.verify_id is not None:
-            self._at = self._folder.load_checkpoint()
+        if self._continues:
+            self._at = self._folder.take_up(self._at)
             self._target = replace(self._target, start_after=self._at.begun_after)
 
     async def _verify(self) -> bool:
@@ -184,7 +180,7 @@ class Verification:
                     streams=settings.streams,
                     executor=executor,
                     memory=permits,
-                    stop=self._stop.is_set if self._hop else None,
+                    stop=self._stop.is_set if self._continues else None,
                     attempts=settings.retry_attempts,
                     sleep=_pause,
                 )
@@ -194,7 +190,13 @@ class Verification:
                 judge = self._judge()
                 losses = LossFinder(target.bucket, engine, caller, self._ledger, judge.in_flight)
                 walk = Walk(
-                    ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost),
+                    ReadPolicy(
+                        judge=judge,
+                        due=self._due,
+                        now=self._at.as_of,
+                        accept_cost=settings.accept_cost,
+                        resumed=self._folder.resumed,
+                    ),
                     partial(self._ask, reader),
                     partial(self._absent, judge, losses),
                     self._notes,
@@ -204,7 +206,7 @@ class Verification:
                     weight=lambda size: min(size, BUFFER),
                     limit=partial(self._used_up, caller, reads),
                     whole_keys=target.versions,
-                    window=self._hop.window if self._hop else WINDOW,
+                    window=_WINDOW if self._continues else WINDOW,
                     heal=self._heal,
                 )
                 ended = False
@@ -213,11 +215,14 @@ class Verification:
                         records = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
                         ended = await walk.all(merged(self._counted(pages(engine, caller, target)), records, target))
                     self._at.cut = limit.expired()
-                    if self._hop is not None and self._at.kept[1] != self._at.start_after:
+                    if self._continues and self._at.kept[1] != self._at.start_after:
                         self._drop_last_key()
                     return ended
                 finally:
-                    self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
+                    further = any(self._at.resumed.get(name) != one for name, one in self._at.paused.items())
+                    self.advanced = further or self._at.kept[1] != begun_at
+                    if self.advanced:
+                        self._at.fruitless = 0
                     await self._io(self._folder.write, self._drained())
 
     async def _counted(self, listing: AsyncGenerator[list[Listed], None]) -> AsyncGenerator[list[Listed], None]:
@@ -243,7 +248,7 @@ class Verification:
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
-            if answer.checkpoint is None:  # each hop would read the object from its start again
+            if answer.checkpoint is None:  # each invocation would read the object from its start again
                 return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
@@ -273,7 +278,7 @@ class Verification:
 
     def _drop_last_key(self) -> None:
         """Leave the lines and losses of the last key, which has versions that were not read to their ends, to the next
-        hop.
+        invocation.
         """
         lines, losses = self._of_earlier_keys
         del self._waiting[lines:], self._lost[losses:]
@@ -304,7 +309,7 @@ class Verification:
     def _summary(self, ended: bool) -> VerifySummary:
         """Make the summary of the present counts. Later counts do not change it."""
         at, target = self._at, self._target
-        tally, start_after = (at.tally, at.start_after) if ended or self._hop is None else at.kept
+        tally, start_after = (at.tally, at.start_after) if ended or not self._continues else at.kept
         resume = None if ended else Resume(self.verify_id, start_after, self._stop.reason)
         may_be_empty = self._settings.allow_empty or tally.delete_markers or (target.whole and not target.prefix)
         bare = may_be_empty and not tally.outcomes.total()
@@ -335,10 +340,10 @@ class Verification:
 
     def _end(self, summary: VerifySummary) -> None:
         self._folder.end_part()
-        if self._hop is not None and not summary.complete:
-            self._folder.put_checkpoint(self._at)
-        if self._hop is None or summary.complete:
-            self._folder.put_page(verify_page(summary, self._examples, part=bool(self._hop and self._hop.number)))
+        if self._continues:  # before the files that another invocation may have written since
+            self._folder.put_state(self._at)
+        if summary.complete or not self._continues:
+            self._folder.put_page(verify_page(summary, self._examples, part=self._folder.resumed))
         self._folder.put_summary(summary)  # last: it says that the verification has ended
 
     async def _heal(self, key: str) -> None:

@@ -15,10 +15,8 @@ from auditor.s3.prices import prices_with
 from benchmarks.launch import ROOT
 from benchmarks.scale import page, tables, words
 from benchmarks.scale.assumed import ACL_DAYS, HEAD_DAYS, usual
-from benchmarks.scale.bill import NIGHTS
-from benchmarks.scale.find import advised
-from benchmarks.scale.measured import measured
-from benchmarks.scale.mode import Mode
+from benchmarks.scale.bill import NIGHTS, simulate
+from benchmarks.scale.measured import Mode, measured
 from benchmarks.scale.night import Night
 
 DOCUMENTS = {page.PAGE: page.page, page.PICTURE: page.drawing}
@@ -45,6 +43,7 @@ def between(least: float, most: float) -> Callable[[str], float]:
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--objects", type=between(1, MOST_OBJECTS), help="print the bill of such a night alone")
+    parser.add_argument("--buckets", type=between(1, 10_000), default=1, help="buckets of so many objects each (1)")
     parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.LIVE, help="where facts come from (live)")
     plain = usual(Mode.LIVE)
     parser.add_argument(
@@ -54,7 +53,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--head-days", type=between(1, 10_000), default=HEAD_DAYS, help="incremental: head of keep (31)"
     )
-    parser.add_argument("--max-rate", type=between(1, 1e9), default=plain.max_rate, help="calls a second (2000)")
+    parser.add_argument(
+        "--max-rate", type=between(1, 1e9), default=plain.max_rate, help="calls a second on a bucket (2000)"
+    )
+    parser.add_argument("--map-concurrency", type=between(1, 1000), help="functions at once (auto)")
     parser.add_argument("--memory", type=int, choices=tables.MEMORIES, default=plain.memory, help="MB of a function")
     known = sorted(prices_with({}).get)
     parser.add_argument("--storage-class", choices=known, default=plain.storage_class, help="of all objects")
@@ -66,30 +68,22 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def shown(night: Night) -> str:
     """Return the course and the bill of a night as lines of text."""
-    best = advised(night, measured())
-    course = best.course
+    found = simulate(night, measured())
+    course = found.course
+    way = f"{night.buckets * night.ranges:,} ranges, {night.at_once} at once" if course.transitions else "one function"
     lines = [
-        f"{night.objects:,} objects, {night.mode.value}: {_way(best.night, course.invocations)},"
-        f" {words.duration(course.seconds)}, {course.calls_a_second:,.0f} calls a second, held back by {course.limit}",
+        f"{night.objects:,} objects, {night.mode.value}: {way}, {course.invocations:,} invocations,"
+        f" {words.duration(course.seconds)}, held back by {course.limit}",
     ]
     if course.too_long:
-        lines.append(
-            f"it does not end: a range needs {course.hops:,} invocations in a row, and may have {course.most_hops:,}"
-        )
+        lines.append("the state machine cannot end it")
     lines += [
         f"{one.service:<16}{one.what:<28}{words.counted(one.number):>16}{words.dollars(one.dollars):>14}"
-        for one in best.terms
+        for one in found.terms
     ]
-    lines.append(f"{'a night':<60}{words.dollars(best.dollars):>14}")
-    lines.append(f"{'a month':<60}{words.dollars(NIGHTS * best.dollars):>14}")
+    lines.append(f"{'a night':<60}{words.dollars(found.dollars):>14}")
+    lines.append(f"{'a month':<60}{words.dollars(NIGHTS * found.dollars):>14}")
     return "\n".join(lines)
-
-
-def _way(night: Night, invocations: int) -> str:
-    if night.machine:
-        return "one process on a machine"
-    ranges = f"a map of {night.ranges} ranges, {night.at_once} at once" if night.ranges > 1 else "one function"
-    return f"{ranges}, {invocations:,} invocations"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,8 +95,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     night = replace(
         usual(given.mode, round(given.objects)),
+        buckets=round(given.buckets),
         changed=given.changed,
         max_rate=given.max_rate,
+        concurrency=None if given.map_concurrency is None else round(given.map_concurrency),
         memory=given.memory,
         storage_class=given.storage_class,
         kept_nights=round(given.kept_nights),

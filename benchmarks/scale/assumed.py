@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 from benchmarks.scale import bill
-from benchmarks.scale.mode import Mode
+from benchmarks.scale.measured import Mode
 from benchmarks.scale.night import Night
 
+SIZES: Final = tuple(10**power for power in range(6, 11))
+"""Numbers of objects that the page compares."""
 USUAL_OBJECTS: Final = 10**7
+BUCKETS: Final = 500
+"""Buckets of the page's estate."""
 ACL_DAYS: Final = 8.0
 HEAD_DAYS: Final = 31.0
 """Limits of `keep` in the page's incremental runs: a seventh of the ACLs and a thirtieth of the HEADs are due each

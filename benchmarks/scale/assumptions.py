@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.lambdas.handover import MARGIN_SECONDS
+from auditor.lambdas.scale import MOST_ROWS
 from auditor.offline.estimate import CALL_SECONDS
 from auditor.s3.concurrency import AUTO_CEILING
 from benchmarks.scale import night, prices, words
 from benchmarks.scale.assumed import ACL_DAYS, HEAD_DAYS, usual
-from benchmarks.scale.measured import Measured
-from benchmarks.scale.mode import Mode
+from benchmarks.scale.measured import Measured, Mode
 from benchmarks.tables import table
 
 
@@ -23,11 +22,13 @@ def _rows(found: Measured) -> Iterator[tuple[str, str, str]]:
     plain = usual(Mode.LIVE)
     yield "new or changed objects", f"{words.percent(plain.changed)} a night", "a guess"
     yield "`keep` of incremental nights", f"acl={ACL_DAYS:.0f}d,head={HEAD_DAYS:.0f}d", "a guess"
-    yield "ceiling of calls", f"{plain.max_rate:,.0f} a second", "default of `max_rate`"
+    yield "ceiling of calls", f"{plain.max_rate:,.0f} a second on a bucket", "default of `max_rate`"
     in_flight = f"{CALL_SECONDS * 1000:.0f} ms, {AUTO_CEILING} in flight in a function"
     yield "ACL or HEAD call", in_flight, "assumed"
     yield "page of the listing", f"{night.LIST_SECONDS * 1000:.0f} ms", "AWS: 100 to 200 ms for a first byte"
-    window = f"{plain.memory:,} MB, arm64, {night.FUNCTION_SECONDS} s, {MARGIN_SECONDS:.0f} s of them to save"
+    window = f"{plain.memory:,} MB, arm64, {night.FUNCTION_SECONDS} s, {night.WINDOW:.0f} s of them for objects"
+    at_once = f"auto: {plain.at_once} at {plain.max_rate:,.0f} calls a second"
+    yield "functions at once", at_once, "default of `mapConcurrency`"
     yield "function", window, "defaults of the deployment"
     yield "CPU of a function", "the measured processor's, by its share", "[measured](performance.md), not on arm64"
     kept = f"{found.line_bytes:.0f} bytes, {plain.kept_nights} nights"
@@ -68,6 +69,7 @@ def in_short() -> tuple[str, ...]:
     return (
         f"S3 Standard, {one.max_rate:,.0f} calls a second, ACL and HEAD, {words.percent(one.changed)} of the objects"
         f" changed; incremental: keep acl={ACL_DAYS:.0f}d,head={HEAD_DAYS:.0f}d.",
-        "Mixed: one function; where its disk is too small for the Inventory, ranges that it is spread over.",
+        f"Over an hour of calls, or {MOST_ROWS / 10**6:.0f} million rows of an Inventory: ranges,"
+        f" {one.at_once} functions at once.",
         f"A simulation with list prices of {region}, {day}; run folders are kept {one.kept_nights} nights.",
     )

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from benchmarks.scale import prices
-from benchmarks.scale.measured import Measured
-from benchmarks.scale.mode import Mode
-from benchmarks.scale.night import HOP_FILES, PART_FILES, Night, Pace
+from benchmarks.scale.measured import Measured, Mode
+from benchmarks.scale.night import Night, Pace, pace
 
 NIGHTS: Final = 30
 """Nights of a month."""
 GB: Final = 10**9
+PART_FILES: Final = 3
+"""Files that are put for a part: objects, findings, the checkpoint. A part without a finding has two."""
+HOP_FILES: Final = 11
+"""Calls to the place of the run folders at the begin and at the end of an invocation (docs/performance.md)."""
 INVENTORY_KEPT: Final = 2
 """Inventories that are kept at a time."""
-HOP_STATES: Final = 2
-RANGE_STATES: Final = 2
-MAP_STATES: Final = 5
-"""State transitions of the state machine: an invocation and the choice after it; the begin of a range's execution, for
-which AWS counts one, and its end; plan, map, summary, choice and end around them."""
 LEDGER_UNITS: Final = 0.054
 """Read units of an object that the ledger knows, read along with the listing (docs/ledger.md)."""
 MB_IN_GB: Final = 1024
@@ -53,9 +51,29 @@ class Term:
     dollars: float
 
 
-def bill(night: Night, course: Pace, found: Measured) -> list[Term]:
-    """Return the terms of a night that are not zero; those of a night that never ends are infinite."""
-    return [term for term in _terms(night, course, found) if term.number]
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A night with its course and the terms of its bill that are not zero; those of a night that never ends are
+    infinite.
+    """
+
+    course: Pace
+    terms: list[Term]
+
+    @property
+    def dollars(self) -> float:
+        """Dollars of the night, the share of what is stored included."""
+        return total(self.terms)
+
+
+def simulate(night: Night, found: Measured) -> Simulated:
+    """Return the course and the bill of a night."""
+    course, several = pace(night, found), night.buckets
+    buckets = (
+        replace(one, number=several * one.number, dollars=several * one.dollars)
+        for one in _bucket(night, course, found)
+    )
+    return Simulated(course, [term for term in (*buckets, *_functions(night, course)) if term.number])
 
 
 def total(terms: Sequence[Term], services: Sequence[str] = SERVICES) -> float:
@@ -63,7 +81,8 @@ def total(terms: Sequence[Term], services: Sequence[str] = SERVICES) -> float:
     return math.fsum(term.dollars for term in terms if term.service in services)
 
 
-def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
+def _bucket(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
+    """Yield the terms of one bucket but for the functions."""
     lists, changed, due = night.lists, night.changed_calls, night.due_calls
     yield Term(S3_LIST, "pages of the listing", lists, prices.of_lists(lists))
     yield Term(S3_CALLS, "calls on what changed", changed, prices.of_object_calls(changed, night.storage_class))
@@ -73,7 +92,6 @@ def _terms(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     yield _priced("put", S3_INVENTORY, "PUT requests to spread it", night.pieces)
     yield Term(S3_INVENTORY, "GET requests of the spread rows", *_gets(night.pieces * course.hops))
     yield from _run_folder(night, course, found)
-    yield from _functions(night, course)
     if night.data_events:
         yield Term(CLOUDTRAIL, "data events", night.s3_calls, prices.of_data_events(night.s3_calls))
     yield _priced("ledger_reads", DYNAMODB, "read units", night.ledger_units * night.objects)
@@ -93,7 +111,7 @@ def _inventory(night: Night, found: Measured) -> Iterator[Term]:
 def _run_folder(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
     written = night.objects * found.line_bytes / GB
     stored = written * night.kept_nights / NIGHTS
-    files = PART_FILES * course.parts + HOP_FILES * max(1, course.invocations)
+    files = PART_FILES * course.parts + HOP_FILES * night.ranges * course.hops
     if night.shared_files:
         yield _priced("efs_writes", EFS, "GB written", written)
         yield _priced("efs_reads", EFS, "GB read to compare", written)
@@ -107,10 +125,8 @@ def _run_folder(night: Night, course: Pace, found: Measured) -> Iterator[Term]:
 
 def _functions(night: Night, course: Pace) -> Iterator[Term]:
     yield _priced("lambda_seconds", LAMBDA, "GB-seconds", course.billed * night.memory / MB_IN_GB)
-    mapped = night.ranges > 1
-    yield _priced("lambda_requests", LAMBDA, "invocations", course.invocations + 2 * mapped)
-    steps = MAP_STATES + RANGE_STATES * night.ranges + HOP_STATES * course.invocations if mapped else 0
-    yield _priced("transitions", STEP_FUNCTIONS, "state transitions", steps)
+    yield _priced("lambda_requests", LAMBDA, "invocations", course.invocations)
+    yield _priced("transitions", STEP_FUNCTIONS, "state transitions", course.transitions)
 
 
 def _priced(price: str, service: str, what: str, number: float) -> Term:

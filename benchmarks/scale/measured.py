@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from benchmarks.launch import ROOT
 from benchmarks.page import load
 from benchmarks.parts import nights, shares
-from benchmarks.scale.mode import Mode
+
+
+class Mode(StrEnum):
+    """Where a night's facts come from. LIVE: a call for each fact. MIXED: S3 Inventory, and calls for what changed
+    since. INCREMENTAL: the last run, and calls for what changed or is due by its age. All keys are listed in each.
+    """
+
+    LIVE = "live"
+    MIXED = "mixed"
+    INCREMENTAL = "incremental"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Final
 
@@ -23,18 +23,16 @@ _STYLE: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One plot. across: numbers of objects. series: values of each mode over `across`, None for none. dashed: points of
-    each mode that a dashed line joins, with a mark at the last one. low, high: powers of ten at the ends of the height.
-    marks: heights with their names.
+    """One plot. across: numbers of objects. series: values of each mode over `across`. low, high: powers of ten at the
+    ends of the height. marks: heights with their names.
     """
 
     title: str
     across: Sequence[int]
-    series: Mapping[str, Sequence[float | None]]
+    series: Mapping[str, Sequence[float]]
     low: int
     high: int
     unit: str
-    dashed: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     marks: Sequence[tuple[float, str]] = ()
 
 
@@ -83,14 +81,9 @@ def _panel(panel: Panel, left: float, right: float) -> Iterator[str]:
         yield _level("mark", left, right, level, ' stroke-dasharray="2 4"')
         yield _text(left + 4, level - 4, name, kind="quiet")
     for name, values in panel.series.items():
-        points = [(x(at), y(value)) for at, value in zip(panel.across, values, strict=True) if value is not None]
+        points = [(x(at), y(value)) for at, value in zip(panel.across, values, strict=True)]
         yield _line(points, f'class="{name}" stroke-width="2.4"')
         yield from (f'<circle class="{name}-fill" cx="{at:.1f}" cy="{up:.1f}" r="3.2"/>' for at, up in points)
-    for name, joined in panel.dashed.items():
-        points = [(x(at), y(value)) for at, value in joined]
-        yield _line(points, f'class="{name}" stroke-width="2" stroke-dasharray="5 5"')
-        end, up = points[-1]
-        yield _line([(end, up - 9), (end, up + 9)], f'class="{name}" stroke-width="3"')
     yield from _legend(panel, left, right)
 
 

@@ -20,14 +20,12 @@ from auditor.cli.main import main
 from auditor.config.settings import event_settings
 from auditor.errors import UsageError
 from auditor.hashing.queue.message import HashTask, encode, pack
-from auditor.lambdas.event import EVENT_TARGET, read_event
-from auditor.lambdas.handover import next_event
+from auditor.lambdas.event import EVENT_TARGET, VERIFY_TARGET, read_event
 from auditor.ledger import open_ledger
 from auditor.ledger.manifests.export import export_history
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, PublicAccessBlock
 from auditor.model.exception import ExceptionEntry
-from auditor.model.summary import Resume
 from auditor.model.target import Target
 from tests.audit.test_changes import two_nights
 from tests.support.audit_runs import Result, audit
@@ -324,16 +322,17 @@ class TestQueueAndFunctions:
         assert valid("queue-message", *map(json.loads, bodies)) > 1
 
     def test_event_has_what_the_function_takes(self) -> None:
-        for function, lacking in (("audit", set()), ("verify", {"all_buckets"})):
+        for function, fields in (("audit", EVENT_TARGET), ("verify", VERIFY_TARGET - {"all_buckets"})):
             members = load(f"{function}-event")["oneOf"][0]["properties"]
-            assert members.keys() == (EVENT_TARGET - lacking) | event_settings(function)
+            assert members.keys() == fields | event_settings(function)
 
     def test_event_is_valid_where_the_function_takes_it(self) -> None:
         events: list[dict[str, Any]] = [
             {},
             {"bucket": BUCKET},
             {"all_buckets": True},
-            {"all_buckets": True, "run": RUN, "hop": 3},
+            {"all_buckets": True, "start": RUN},
+            {"all_buckets": True, "run": RUN},
             {"all_buckets": True, "prefix": "a/"},
             {"all_buckets": True, "bucket": BUCKET},
             {"all_buckets": False, "bucket": BUCKET},
@@ -344,7 +343,7 @@ class TestQueueAndFunctions:
             {"prefix": "a/"},
             {"bucket": BUCKET, "colour": "red"},
             {"bucket": BUCKET, "engine": "curl"},
-            {"bucket": BUCKET, "hop": -1},
+            {"bucket": BUCKET, "hop": 1},
             {"bucket": BUCKET, "concurrency": 0},
             {"bucket": ""},
             {"source": "aws.s3", "detail-type": "Object Created"},
@@ -356,11 +355,6 @@ class TestQueueAndFunctions:
             except UsageError:
                 taken = False
             assert (faults("audit-event", event) == []) is taken, event
-
-    def test_handed_on_event(self) -> None:
-        target = Target(BUCKET, "photos/", True, "photos/1", "photos/9")
-        for resume in (None, Resume(RUN, "key", "the deadline is near"), Resume(RUN, None, None)):
-            valid("audit-event", next_event({"max_rate": 100, "only": "O01,O02"}, target, 0, resume))
 
     def test_answers(self, result: Result) -> None:
         valid("audit-result", {"runs": [result.summary]}, {"runs": [], "left": ["run X is complete"]})

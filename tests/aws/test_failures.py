@@ -9,7 +9,7 @@ import urllib3.exceptions
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 
-from auditor.aws.failures import doom, is_gone, is_throttle, is_transient
+from auditor.aws.failures import is_gone, is_throttle, is_transient
 from auditor.aws.sdk_errors import translate
 from auditor.errors import BucketError, CallFailed, CredentialsError, UsageError
 
@@ -104,24 +104,3 @@ def test_some_failures_mean_that_the_object_is_gone() -> None:
     codes = ("NoSuchKey", "NoSuchVersion", "404", "405", "MethodNotAllowed")
     others = ("403", "400", "AccessDenied", "NoSuchBucket", "NoSuchUpload", "503")
     assert [code for code in (*codes, *others) if is_gone(failed(code))] == [*codes]
-
-
-def test_failure_of_one_object_dooms_nothing() -> None:
-    codes = ("403", "400", "404", "AccessDenied", "SlowDown", "InvalidRequest", "Timeout")
-    assert [code for code in codes if doom(failed(code), "my-bucket") is not None] == []
-
-
-DOOMED = {
-    "'my-bucket'": failed("NoSuchBucket", 404),
-    "--region eu-south-1": failed("301", 301, **{"x-amz-bucket-region": "eu-south-1"}),
-    "--region": failed("IllegalLocationConstraintException", 400),
-    "renew them": failed("ExpiredTokenException", 400),
-    "--profile": failed("InvalidClientTokenId", 403),
-    "clock": failed("RequestTimeTooSkewed", 403),
-}
-
-
-def test_failure_that_dooms_the_run_names_the_fix() -> None:
-    for words, failure in DOOMED.items():
-        said = str(doom(failure, "my-bucket"))
-        assert (words in said, failure.code in said) == (True, True), said

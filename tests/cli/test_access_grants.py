@@ -13,7 +13,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Acl, Grant
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
-from tests.support.servers.world import ACCOUNT, OWNER, Odd, StubBucket, StubGrants
+from tests.support.servers.world import ACCOUNT, OWNER, StubBucket, StubGrants
 
 INSTANCE: Final = f"arn:aws:s3:us-east-1:{ACCOUNT}:access-grants/default"
 ROLE: Final = "arn:aws:iam::444455556666:role/reader"
@@ -104,16 +104,3 @@ def test_the_folder_alone_gives_the_same_again(run: Run, granted: StubServer) ->
         ("shared", "private", 1)
     ]
     assert granted.calls == []
-
-
-def test_grants_that_were_not_read_are_named(run: Run, granted: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for action in ("ListAccessGrantsInstances", "ListAccessGrants"):
-        granted.world.odd = {action: Odd.DENIED}
-        summary = audit(run, granted)
-        words = f"S3 Access Grants, which could not be read: {action} AccessDenied"
-        assert (words in summary["not_looked_at"], summary["rules_undecided"]) == (True, [])
-        assert words in run("explain", "s3://audited/one", "--endpoint-url", granted.url)[1]
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3_CONTROL")
-    summary = audit(run, granted)
-    assert [phrase for phrase in summary["not_looked_at"] if phrase.startswith("S3 Access Grants: ")]
-    assert {verdict for verdict, _, _ in objects(summary).values()} == {"private"}

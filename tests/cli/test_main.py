@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.cli.conftest import Run
 from tests.support.servers.stub import StubServer
@@ -90,22 +89,6 @@ def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub:
     assert (code, "another target" in err) == (2, True)
     code, _, err = run("audit", "s3://audited", *audit, "--only", "E01", "--resume", json.loads(out)["run"])
     assert (code, "began with other rules" in err) == (2, True)
-
-
-def test_table_names_what_is_exposed_and_the_report(run: Run, stub: StubServer) -> None:
-    stub.put("audited", "open.txt", b"x", acl="public-read")
-    code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--ignore", "B01,B02")
-    lines = out.splitlines()
-    assert code == 3
-    assert lines[:2] == [
-        "Strangers can get at 1 object.",
-        "1 object listed = 1 audited + 0 that could not be checked: complete",
-    ]
-    assert "exposed  Anyone on the internet can reach 1 object  open.txt" in lines
-    assert "high      O02   The ACL lets anyone on the internet read the object: 1 object  open.txt" in lines
-    (report,) = (line[16:] for line in lines if line.startswith("Report "))
-    assert "Strangers can get at <em>1 object</em>" in Path(report).read_text()
-    assert "nothing is listed" not in err
 
 
 def test_wrong_usage_imports_no_client() -> None:

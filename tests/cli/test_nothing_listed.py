@@ -13,7 +13,7 @@ import auditor
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.verify import VerifyFunction
 from tests.cli.conftest import Run
-from tests.lambdas.test_handover import Account
+from tests.support.function_account import Account
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 

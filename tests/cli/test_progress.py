@@ -11,6 +11,7 @@ from auditor.cli.output import print_text, say
 from auditor.cli.progress import make_progress
 from auditor.progress import Snapshot
 from auditor.text import width
+from tests.cli.test_terminal import Terminal
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -41,11 +42,6 @@ def test_the_last_run_gives_the_time_to_go() -> None:
     assert snapshot().eta is None
     assert snapshot(expected=500).eta is None
     assert snapshot(seconds=0.0, expected=5).eta is None
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

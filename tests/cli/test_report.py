@@ -13,26 +13,9 @@ import pytest
 from auditor.cli.main import main
 from auditor.text import counted
 from tests.cli.test_signals import start
-from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Kind
-
-
-async def test_page_again_is_the_page_of_the_run(
-    stub: StubServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stub.put(BUCKET, "open", b"data", acl="public-read")
-    result = await audit(stub, tmp_path)
-    page = tmp_path / "again.html"
-    assert main(["report", str(result.folder), "--out", str(page)]) == 0
-    assert page.read_bytes() == (result.folder / "report.html").read_bytes()
-    (tmp_path / "none").mkdir()
-    assert main(["report", str(tmp_path / "none")]) == 2
-    assert main(["report", str(result.folder), "--out", str(tmp_path / "no" / "page.html")]) == 1
-    (result.folder / "run.json").unlink()
-    assert main(["report", str(result.folder), "--out", "-"]) == 1
-    assert "run.json is gone" in capsys.readouterr().err
 
 
 def test_run_killed_before_its_first_part_has_a_page_that_says_so(

@@ -119,27 +119,6 @@ async def test_new_version_is_not_compared_with_an_older_one(ledger: Ledger) -> 
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "recorded"]
 
 
-async def test_audit_records_s3s_digests_and_finds_the_one_that_changed(stub: StubServer, tmp_path: Path) -> None:
-    for number in range(5):
-        body = f"{number}".encode()
-        checksum = {"SHA256": told(hashlib.sha256(body).digest())}
-        item = stub.put(BUCKET, f"{number}", body, checksums=checksum, checksum_type="FULL_OBJECT")
-    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        first = await audit(stub, tmp_path, ledger=ledger, hash=True)
-        item.checksums["SHA256"] = told(OTHER.digest())
-        second = await audit(stub, tmp_path, ledger=ledger, hash=True)
-        unselected = await audit(stub, tmp_path, ledger=ledger, hash=True, ignore=("I03",))
-    assert first.summary["hashing"]["known"] == second.summary["hashing"]["known"] == 5
-    assert stub.count("GetObject") == 0
-    assert "I03" not in first.summary["rules"]
-    (finding,) = (line for line in second.findings if line["rule"] == "I03")
-    assert (finding["key"], finding["severity"]) == ("4", "critical")
-    assert OTHER.hexdigest() in finding["message"]
-    assert second.line("4")["rules"].count("I03") == 1
-    assert second.code == 3
-    assert "I03" not in unselected.summary["rules"]
-
-
 async def test_audit_says_what_was_left_for_its_cost(stub: StubServer, tmp_path: Path) -> None:
     for key, name in (("a", "STANDARD"), ("b", "STANDARD_IA"), ("c", "STANDARD_IA"), ("d", "GLACIER_IR")):
         stub.put(BUCKET, key, key.encode() * 10, storage_class=name)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from auditor.config.settings import event_settings
 from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.model.target import Target
 from auditor.runs.latest import last_run
 from auditor.runs.stores import open_store
@@ -84,9 +85,11 @@ def test_an_event_that_means_nothing_is_refused_by_name() -> None:
         ({"bucket": "bbb", "prefix": ["p"]}, "prefix"),
         ({"bucket": "bbb", "engine": "warp"}, "engine"),
         ({"bucket": "bbb", "engine": {"a": 1}}, "engine"),
-        ({"bucket": "bbb", "hop": -1}, "hop"),
-        ({"bucket": "bbb", "hop": "1"}, "hop"),
+        ({"bucket": "bbb", "hop": 1}, "hop"),
         ({"bucket": "bbb", "run": 5}, "run"),
+        ({"bucket": "bbb", "start": 5}, "start"),
+        ({"bucket": "bbb", "start": "../x"}, "is not a run ID"),
+        ({"bucket": "bbb", "verification": "20260102T030405Z-0a1b2c"}, "verification"),
         ({"run": "20260102T030405Z-0a1b2c"}, "bucket"),
         ([], "object"),
         ({}, "AUDITOR_BUCKETS"),
@@ -116,7 +119,6 @@ def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> Non
     except UsageError:
         return
     assert invocation.targets
-    assert invocation.hop >= 0
 
 
 async def test_a_run_that_is_none_and_an_empty_bucket_are_refused_and_nothing_is_listed(
@@ -147,20 +149,21 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
     stub.faults = [deadline.at("020")]
     buckets = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
     around = FunctionContext(seconds_left=900.0, stopping=deadline)
-    with pytest.raises(RunError, match=r"s3://other-bucket did not start: .*s3://third-bucket did not start: "):
+    with pytest.raises(RunError, match=r"s3://other-bucket did not start: the deadline.*s3://third-bucket did not"):
         await AuditFunction(environ(stub, tmp_path, **buckets)).handle({}, around)
 
 
-async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
+async def test_what_is_logged_and_measured_names_run_bucket_request_and_start(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "secret-name", b"x", metadata={"secret": "value"})
     metrics: list[str] = []
     around = FunctionContext(seconds_left=900.0, emit=metrics.append, request="request-1")
     with logged() as lines:
         (summary,) = (await AuditFunction(environ(stub, tmp_path)).handle({}, around))["runs"]
+        other = replace(around, request="request-2")
         with pytest.raises(BucketError):
-            await AuditFunction(environ(stub, tmp_path)).handle({"bucket": "not-there"}, around)
+            await AuditFunction(environ(stub, tmp_path)).handle({"bucket": "not-there"}, other)
     begun, ended, *failed = lines
-    expected = {"run": summary["run"], "bucket": "audited", "hop": 0, "requestId": "request-1"}
+    expected = {"run": summary["run"], "bucket": "audited", "start": begun["start"], "requestId": "request-1"}
     assert expected.items() <= begun.items()
     assert expected.items() <= ended.items()
     assert ended["message"] == (
@@ -169,6 +172,6 @@ async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub
     )
     assert expected.items() <= json.loads(metrics[0]).items()
     assert [one["level"] for one in failed] == ["INFO", "ERROR", "ERROR"]
-    assert {one["requestId"] for one in failed} == {"request-1"}
+    assert {one["requestId"] for one in failed} == {"request-2"}
     assert failed[1]["bucket"] == "not-there"
     assert "secret" not in json.dumps([lines, metrics])

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from auditor.errors import LedgerError, UsageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
-from auditor.lambdas.handover import DEADLINE
+from auditor.lambdas.deadline import DEADLINE
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.ledger.dynamodb.shards import own_name

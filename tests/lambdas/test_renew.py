@@ -21,7 +21,7 @@ from auditor.config.channels import Channels
 from auditor.config.layers import Layer, resolve
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
-from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.lambdas.renew import RenewFunction
 from auditor.model.dates import iso_date
 from auditor.model.object import ALL_USERS
@@ -30,8 +30,8 @@ from auditor.runs.reading import RunReader
 from auditor.runs.renewals import RenewedObject, read_renewals
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.rate import RateLimit
-from tests.lambdas.test_handover import Account
 from tests.support.deadline import Deadline
+from tests.support.function_account import Account
 from tests.support.nights import DAY, Nights, asked, keys_asked
 from tests.support.object_events import by_topic, event_bridge, expose, notification
 from tests.support.odd_keys import ODD_KEYS

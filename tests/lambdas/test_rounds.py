@@ -8,17 +8,20 @@ from auditor.lambdas.audit import AuditFunction
 from auditor.s3.http.base import Request, Response
 from benchmarks.server.files import Files
 from tests.lambdas.test_event import SCHEDULE
-from tests.lambdas.test_handover import Account
+from tests.support.function_account import Account
 from tests.support.servers.stub import StubServer
 
 WRITES = (
     *(".auditor-probe", "00000.json", "00000.json", "findings", "index.html", "latest.json", "objects", "report.html"),
-    *("rollups.json", "run.json", "running.json", "running.json", "seal.json", "summary.json"),
+    *("lease.json", "lease.json", "rollups.json", "run.json", "seal.json", "state.json", "state.json", "summary.json"),
 )
-READS = ("latest.json", "latest.json", "rollups.json", "running.json", "summary.json")
+READS = ("latest.json", "latest.json", "latest.json", "lease.json", "rollups.json", "state.json", "summary.json")
 DELETES = ("00000.json",)
 """The checkpoint."""
-READS_OF_LAST_RUN = ("", "run.json", "findings", "objects", "seal.json", "rollups.json", "summary.json", "summary.json")
+READS_OF_LAST_RUN = (
+    *("", "run.json", "findings", "objects", "seal.json", "rollups.json"),
+    *("summary.json", "summary.json", "summary.json"),
+)
 """The reading of the last run, with which the next night compares its own; an empty name lists its files."""
 
 
@@ -35,6 +38,7 @@ class Calls:
     def send(self, request: Request, content: object = None) -> Response:
         where = urlsplit(request.target)
         *_, folder, name = where.path.split("/")
+        name = "state.json" if name.endswith("-state.json") else name
         self.made.append((request.method, folder if name.startswith("part-") else name))
         if where.path.strip("/").count("/") == 0:
             return Response(200, "", {}, self._files.listing(dict(parse_qsl(where.query)).get("prefix", "")))

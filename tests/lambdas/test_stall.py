@@ -7,26 +7,26 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from auditor.errors import RunError, RunStopped
+from auditor.errors import RunError
 from auditor.hashing.limits import LARGE
 from auditor.hashing.queue.message import decode
 from auditor.lambdas.audit import AuditFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
-from tests.lambdas.test_handover import Account
 from tests.support.deadline import Deadline
+from tests.support.function_account import Account
 from tests.support.servers.clients import client
 from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Plan
+from tests.support.state_machine import run_machine
 
 OBJECTS = 60
 MARGIN, CUT = 10.0, 0.8
@@ -76,11 +76,12 @@ def falls_silent(account: Account) -> Callable[[str, str, Mapping[str, str]], bo
 
 
 async def ended(account: Account, service: AuditFunction) -> Mapping[str, Any]:
-    """The summary of the last of the hops that an invocation has handed on to."""
-    runs: list[Mapping[str, Any]] = []
-    while account.events:
-        runs += (await service.handle(account.events.pop(0), account.around()))["runs"]
-    return runs[-1]
+    """The summary of the run of the execution that an invocation has started."""
+    (event,) = account.events
+    account.events.clear()
+    done = await run_machine(lambda given: service.handle(given, account.around()), event)
+    (summary,) = done["runs"]
+    return dict(summary)
 
 
 def audited(out: Path, run: str, bucket: str = "audited") -> list[str]:
@@ -96,7 +97,6 @@ async def test_bucket_that_falls_silent_in_mid_run_is_handed_on_from_the_last_ob
     stub.faults = [silence_from(account, "030")]
     (first,) = (await service.handle({}, account.around()))["runs"]
     assert (first["complete"], first["coverage"]["listed"]) == (False, 30)
-    assert account.events[0]["start_after"] == "029"
     assert account.metric("RunsHandedOn") == 1
     stub.faults = []
     last = await ended(account, service)
@@ -122,7 +122,6 @@ async def test_versions_of_a_key_that_are_not_all_read_are_read_again(stub: Stub
     stub.faults = [silence(account, second_of_five)]
     (first,) = (await service.handle({}, account.around()))["runs"]
     assert first["coverage"]["listed"] == 12
-    assert account.events[0]["start_after"] == "003"
     stub.faults = []
     last = await ended(account, service)
     assert (last["complete"], last["coverage"]["listed"]) == (True, 27)
@@ -130,12 +129,12 @@ async def test_versions_of_a_key_that_are_not_all_read_are_read_again(stub: Stub
 
 
 async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubServer, tmp_path: Path) -> None:
-    """Lambda refuses the hand-over. The failure names bucket, run and event; the next start resumes the run."""
+    """Step Functions refuses the hand-over. The failure names bucket, run and event; the next start resumes the run."""
     fill(stub, "audited")
 
     class Refused(Account):
-        async def invoke(self, event: Mapping[str, Any]) -> None:
-            raise RunError("lambda:InvokeFunction is denied")
+        async def start(self, name: str, event: Mapping[str, Any]) -> str:
+            raise RunError("states:StartExecution is denied")
 
     account, service = Refused(deadline=Deadline(MARGIN, CUT)), function(stub, tmp_path)
     stub.faults = [silence_from(account, "030")]
@@ -145,7 +144,7 @@ async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubSe
     run = folder.name.removeprefix("run=")
     event = json.dumps({"bucket": "audited", "prefix": "", "versions": False, "run": run})
     (message,) = account.messages
-    for words in ("s3://audited", f"run {run}", "lambda:InvokeFunction is denied", event):
+    for words in ("s3://audited", f"run {run}", "states:StartExecution is denied", event):
         assert words in str(failure.value)
         assert words in message
     assert "029" not in message.replace(run, "")
@@ -172,19 +171,32 @@ async def test_alert_topic_without_an_answer_hides_no_failure(stub: StubServer, 
     assert account.metric("RunsFailed") == 1
 
 
-async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub: StubServer, tmp_path: Path) -> None:
+async def test_bucket_that_is_silent_from_the_begin_is_told_and_keeps_up_no_other(
+    stub: StubServer, tmp_path: Path
+) -> None:
     fill(stub, "audited")
-    account, service = near(), function(stub, tmp_path)
-    stub.faults = [silence(account, lambda operation, key: operation == "ListObjectsV2")]
+    stub.world.add("good-bucket")
+    account, service = near(), function(stub, tmp_path, "audited,good-bucket")
+    first = silence(account, lambda operation, key: True)
+    stub.faults = [lambda *call: first(*call) if stub.calls[-1].bucket == "audited" else None]
     await service.handle({}, account.around())
-    await service.handle(account.events.pop(), account.around())
-    with pytest.raises(RunError, match=r"s3://audited, run .* made no progress in 3 invocations"):
-        await service.handle(account.events.pop(), account.around())
-    assert account.events == []
+    (event,) = account.events
+    stub.put("good-bucket", "key", b"x")
+    done = await run_machine(lambda given: service.handle(given, account.around()), event)
+    assert (done["next"], "s3://audited" in done["left"][0], "did not answer" in done["left"][0]) == (
+        "incomplete",
+        True,
+        True,
+    )
+    assert [one["target"]["bucket"] for one in done["runs"]] == ["good-bucket"]
     assert len(account.messages) == 1
+    assert account.metric("RunsFailed") == 1
 
 
-async def test_reports_bucket_that_falls_silent_is_told_with_the_run(moto_url: str) -> None:
+async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
+    moto_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.lambdas.lease.AFTER_DEADLINE", -1.0)  # the lease ends with the invocation
     name = uuid4().hex[:12]
     with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
         for bucket in (f"audited-{name}", f"reports-{name}"):
@@ -193,7 +205,7 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(moto_url: s
             s3.put_object(Bucket=f"audited-{name}", Key=f"{number:03}", Body=b"x")
         environ = {"AUDITOR_ENDPOINT_URL": server.url, "AUDITOR_OUT": f"s3://reports-{name}/audits"}
         service = AuditFunction({**environ, "AUDITOR_BUCKETS": f"audited-{name}", "AUDITOR_FAIL_ON": "never"})
-        account, listed = replace(near(4.0), poll=0.2), threading.Event()  # the first hop cannot give its claim back
+        account, listed = near(4.0), threading.Event()
 
         def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
             if "list-type=2" in target and target.startswith("/audited"):
@@ -204,17 +216,15 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(moto_url: s
             return False
 
         server.silent = silent
-        await service.handle({}, account.around())
-        (event,) = account.events
-        with pytest.raises(RunStopped, match=r"s3://reports-.* did not answer before the deadline.* the event \{"):
-            await ended(account, service)
+        with pytest.raises(RunError, match=r"did not answer.* the event \{"):
+            await service.handle({}, account.around())
         assert len(account.messages) == 1
-        assert event["run"] in account.messages[0]
-
         server.silent = lambda method, target, headers: False
         later = Account(900.0)
+        event = json.loads(account.messages[0].rpartition("the event ")[2])
+        assert event["bucket"] == f"audited-{name}"
         (summary,) = (await service.handle(event, later.around()))["runs"]
-        assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (event["run"], True, 3)
+        assert (summary["complete"], summary["coverage"]["listed"]) == (True, 3)
 
 
 async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_on(
@@ -227,11 +237,11 @@ async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_o
     with Silencing(moto_url) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
         server.silent = falls_silent(account)
-        assert await service.handle({}, account.around(request="request-1")) == {"runs": []}
-        (event,) = account.events
+        answer = await service.handle({}, account.around(request="request-1"))
+        assert (answer["runs"], len(answer["executions"])) == ([], 1)
         server.silent = lambda method, target, headers: False
         last = await ended(account, service)
-    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (event["run"], True, OBJECTS)
+    assert (last["complete"], last["coverage"]["listed"]) == (True, OBJECTS)
     assert account.messages == []
 
 

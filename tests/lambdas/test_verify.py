@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 from auditor.errors import RunError, UsageError
 from auditor.lambdas.metrics import UNITS
 from auditor.lambdas.verify import VerifyFunction
-from tests.lambdas.test_handover import Account
+from tests.support.function_account import Account
+from tests.support.schemas import valid
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault, latency
@@ -45,7 +46,19 @@ async def fill(stub: StubServer, folder: Path, hashed_at: str = LONG_AGO) -> Non
         await bench.recorded(*items, hashed_at=hashed_at)
 
 
-async def test_hops_are_one_verification_with_one_alert(service: Service, stub: StubServer, tmp_path: Path) -> None:
+async def machine(service: VerifyFunction, account: Account, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The answers of the machine's steps until the verification has ended. event: the machine's input."""
+    answers: list[dict[str, Any]] = []
+    while not answers or answers[-1]["again"]:
+        valid("verify-event", event)
+        answers.append(await service.handle(event, account.around()))
+        event = json.loads(json.dumps(answers[-1]["event"]))
+    return answers
+
+
+async def test_invocations_are_one_verification_with_one_alert(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
     await fill(stub, tmp_path)
     objects = stub.world.buckets[BUCKET].objects
     objects.versions("007")[0].body = b"y" * 8
@@ -53,16 +66,16 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     account = Account()
     stub.faults = [account.deadline.at("015", "030", "045")]
     verifying = service()
-    (summary,) = (await verifying.handle({}, account.around()))["runs"]
+    answer = await verifying.handle({}, account.around())
+    (summary,), (arn,) = answer["runs"], answer["executions"]
     assert not summary["complete"]
-    hops = 0
-    while account.events:
-        hops += 1
-        event = account.events.pop()
-        assert event["run"] == summary["verify"]
-        assert not account.messages
-        (summary,) = (await verifying.handle(event, account.around()))["runs"]
-    assert hops >= 1
+    (event,) = account.events
+    assert event == {"bucket": BUCKET, "prefix": "", "verification": summary["verify"]}
+    assert arn.endswith(summary["verify"])
+    assert not account.messages
+    answers = await machine(verifying, account, event)
+    assert [len(one["runs"]) for one in answers] == [0, 0, 1]
+    (summary,) = answers[-1]["runs"]
     assert {name: count for name, count in summary["outcomes"].items() if count} == {
         "match": OBJECTS - 2,
         "mismatch": 1,
@@ -74,12 +87,14 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     assert "found 1 mismatch, 1 missing." in message
     assert "007" not in message.replace(summary["verify"], "")
     assert (account.metric("Mismatches"), account.metric("Missing"), account.metric("Verified")) == (1, 1, OBJECTS - 1)
-    assert account.metric("VerificationsHandedOn") == hops
+    assert account.metric("VerificationsHandedOn") == 1
     ((kind, detail),) = account.finished
     assert (kind, detail["run"], detail["alert"]) == ("S3 Verification Finished", summary["verify"], True)
     assert (detail["reasons"], detail["exit_code"]) == (["1 mismatch", "1 missing"], 3)
     assert (detail["outcomes"]["mismatch"], detail["listed"]) == (1, OBJECTS - 1)
     assert {name for line in account.lines for name in line if name in UNITS} >= {"VerificationsComplete"}
+    (lost,) = await machine(verifying, account, event)
+    assert (lost["again"], lost["runs"], len(account.messages)) == (False, [], 1)
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -94,7 +109,7 @@ async def test_outcome_that_the_event_names_is_an_alert(
     assert (account.metric("New"), account.metric("Changed"), account.metric("Deleted")) == (1, 0, 0)
 
 
-async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
+async def test_verification_that_comes_no_further_is_a_failure_not_a_loop(
     service: Service, stub: StubServer, tmp_path: Path
 ) -> None:
     await fill(stub, tmp_path)
@@ -107,11 +122,25 @@ async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
         return None
 
     stub.faults = [listing_is_late]
-    with pytest.raises(RunError, match="made no progress in a whole invocation"):
-        await service().handle({}, account.around())
-    assert account.events == []
+    await service().handle({}, account.around())
+    with pytest.raises(RunError, match="made no progress in 3 invocations"):
+        await machine(service(), account, account.events[0])
     assert len(account.messages) == 1
     assert account.metric("VerificationsFailed") == 1
+
+
+async def test_targets_that_the_deadline_comes_before_are_left_to_the_machine(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    account, verifying = Account(), service(AUDITOR_BUCKETS=f"{BUCKET},s3://{BUCKET}/01")
+    stub.faults = [account.deadline.at("015")]
+    await verifying.handle({}, account.around())
+    assert [event["prefix"] for event in account.events] == ["", "01"]
+    stub.faults = []
+    for event in account.events:
+        (summary,) = (await machine(verifying, account, event))[-1]["runs"]
+        assert summary["complete"]
 
 
 async def test_event_cannot_say_what_the_deployment_says(service: Service) -> None:
@@ -148,9 +177,9 @@ async def test_event_of_a_failed_verification_reads_what_it_did_not(
     account = Account()
     stub.faults = [account.deadline.at("020", "040")]
     (summary,) = (await service().handle({"bucket": BUCKET, "max_age": "90d"}, account.around()))["runs"]
-    (tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}" / "state-00000.json").write_text("{")
+    (tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}" / "state.json").write_text("{")
     with pytest.raises(
-        RunError, match=f"verification of s3://{BUCKET}, .* damaged: .*; to read the rest, send the event"
+        RunError, match=f"verification of s3://{BUCKET}, .* damaged .*; to read the rest, send the event"
     ) as failed:
         await service().handle(account.events[0], account.around())
     stub.faults = []

@@ -26,20 +26,12 @@ from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from tests.support.encoded_lines import encode_object
 from tests.support.failing_stores import FullStore
+from tests.support.fakes.caller import FakeTime
 from tests.support.killed_run import PART, DyingStore, begin, end, judgements, put, put_all
 from tests.support.run_lines import run_lines
 from tests.support.samples.reports import RUN, judged, sample_summary, tally_of, target
 
 FOLDER = f"bucket=audited/run={RUN}"
-
-
-class Clock:
-    """Time that a test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def opened(store: LocalStore, tally: Tally, **changes: Any) -> Segment:
@@ -94,23 +86,23 @@ def test_text_that_is_no_run_id_and_name_that_is_no_bucket() -> None:
 
 
 def test_part_that_has_been_open_long_enough(store: LocalStore) -> None:
-    tally, clock = Tally(), Clock()
-    with opened(store, tally, clock=clock) as folder:
-        clock.now = 1000.0  # an empty part does not age
+    tally, clock = Tally(), FakeTime()
+    with opened(store, tally, clock=clock.clock) as folder:
+        clock.now = 2000.0  # an empty part does not age
         put(folder, tally, judged("a"))
-        clock.now = 1059.0
+        clock.now = 2059.0
         folder.check_due()
         folder.flush()
         assert keys(store) == []
-        clock.now = 1060.0
+        clock.now = 2060.0
         folder.check_due()
         folder.flush()
         assert keys(store) == ["a"]
-        clock.now = 2000.0
+        clock.now = 3000.0
         folder.check_due()
         folder.flush()
         assert put(folder, tally, judged("b")) is False
-        clock.now = 2060.0
+        clock.now = 3060.0
         assert put(folder, tally, judged("c")) is True
         folder.flush()
     assert keys(store) == ["a", "b", "c"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from msgspec.structs import replace
 
-from auditor.errors import BucketError, CredentialsError
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
 from auditor.s3.access_points import NOT_DELEGATED
@@ -20,14 +19,6 @@ from tests.support.fakes.caller import FakeTime, make_caller
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import (
-    BLACK_HOLE,
-    EXPIRED_TOKEN,
-    INVALID_ACCESS_KEY,
-    RESET,
-    Fault,
-    Plan,
-)
 from tests.support.servers.world import ACCOUNT, OWNER, Odd, StubBucket
 
 pytestmark = pytest.mark.usefixtures("asked_by")
@@ -48,20 +39,12 @@ def unread(code: str) -> dict[str, object]:
     return {fact: Unread(action, code) for fact, action in QUESTIONS.items()}
 
 
-def reader_of(stub: StubServer, caller: Caller | None = None, **fields: Any) -> Any:
-    """reader_for the stub's bucket, in fake time; fields: of Connection."""
-    given = {"bucket": BUCKET, "endpoint_url": stub.url, "region": "us-east-1", **fields}
-    return reader_for(caller or make_caller(FakeTime()), **given)
-
-
-async def read(stub: StubServer, caller: Caller | None = None, **fields: Any) -> BucketFacts:
-    async with reader_of(stub, caller, **fields) as reader:
+async def read(stub: StubServer, caller: Caller | None = None) -> BucketFacts:
+    """The facts of the stub's bucket, in fake time."""
+    given = {"bucket": BUCKET, "endpoint_url": stub.url, "region": "us-east-1"}
+    async with reader_for(caller or make_caller(FakeTime()), **given) as reader:
         facts: BucketFacts = await reader.read("us-east-1")
     return facts
-
-
-def only(operation: str, fault: Fault) -> Plan:
-    return lambda asked, key, nth: fault if asked == operation else None
 
 
 class TestWhatIsKnown:
@@ -107,12 +90,6 @@ class TestWhatIsKnown:
         assert sorted(asked) == sorted([*QUESTIONS.values(), "ListBuckets", "GetCallerIdentity"])
         assert dict(caller.counts) == {"bucket": 10}
 
-    async def test_expected_owner_goes_with_every_question(self, stub: StubServer, bucket: StubBucket) -> None:
-        await read(stub, expected_owner=ACCOUNT)
-        of_bucket = [call for call in stub.calls if call.bucket]
-        assert len(of_bucket) == len(QUESTIONS)
-        assert {call.headers.get("x-amz-expected-bucket-owner") for call in of_bucket} == {ACCOUNT}
-
 
 class TestWhatCannotBeRead:
     async def test_denied(self, stub: StubServer, bucket: StubBucket) -> None:
@@ -133,14 +110,6 @@ class TestWhatCannotBeRead:
             facts = await read(stub)
             assert {fact: getattr(facts, fact) for fact in QUESTIONS} == unread("Malformed") | known
 
-    @pytest.mark.parametrize("fault", [EXPIRED_TOKEN, INVALID_ACCESS_KEY])
-    async def test_refused_credentials_end_the_run_with_one_error(
-        self, stub: StubServer, bucket: StubBucket, fault: Fault
-    ) -> None:
-        stub.faults = [fault]
-        with pytest.raises(CredentialsError):
-            await read(stub)
-
 
 class TestAccount:
     @pytest.fixture
@@ -154,18 +123,3 @@ class TestAccount:
         stub.world.odd["GetAccountPublicAccessBlock"] = Odd.DENIED
         facts = await read(stub)
         assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "AccessDenied")
-
-
-class TestRegion:
-    async def region(self, stub: StubServer, **fields: Any) -> str | Unread | Skipped:
-        async with reader_of(stub, **fields) as reader:
-            found: str | Unread | Skipped = await reader.region(None)
-        return found
-
-    @pytest.mark.parametrize(("fault", "code"), [(RESET, "ConnectionError"), (BLACK_HOLE, "Timeout")])
-    async def test_server_that_does_not_answer(
-        self, stub: StubServer, bucket: StubBucket, fault: Fault, code: str
-    ) -> None:
-        stub.faults = [fault]
-        with pytest.raises(BucketError, match=rf"{stub.url} cannot be reached \({code}\)"):
-            await self.region(stub, first_answer=0.1)

@@ -61,6 +61,13 @@ async def test_bucket_that_cannot_be_audited(answer: Any, explicit: str | None, 
         await reader(Answers(HeadBucket=answer)).region(explicit)
 
 
+async def test_server_that_does_not_answer_is_named() -> None:
+    for code in ("Timeout", "ConnectionError"):
+        silent = Answers(HeadBucket=failed("HeadBucket", code, 0))
+        with pytest.raises(BucketError, match=rf"^{ELSEWHERE} cannot be reached \({code}\)"):
+            await reader(silent, endpoint_url=ELSEWHERE).region(None)
+
+
 BLOCK = {"Account": {"PublicAccessBlockConfiguration": {"IgnorePublicAcls": True}}}
 IGNORES = PublicAccessBlock(ignore_public_acls=True)
 LIST_DENIED = {"ListBuckets": failed("ListBuckets", "AccessDenied")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 import pytest
@@ -30,7 +30,6 @@ BOTH: Final = Ask()
 HEAD: Final = Head(etag="etag of k", content_length=1)
 ACL_ONLY: Final = Ask(None, Skipped("not needed"))
 HEAD_ONLY: Final = Ask(Skipped("not needed"), None)
-NEITHER: Final = Ask(Skipped("not needed"), Skipped("not needed"))
 
 
 class Run:
@@ -40,25 +39,20 @@ class Run:
         self,
         entries: Sequence[Entry],
         *,
-        permits: int = 4,
         page_size: int = 1000,
         hook: Hook | None = None,
         ask: Ask = BOTH,
         max_calls: int | None = None,
         versions: bool = False,
-        window: int = 2000,
-        retry: RetryPolicy | None = None,
     ) -> None:
         self.engine = MemoryEngine(entries, page_size=page_size)
         if hook is not None:
             self.engine.hook = hook
-        self.caller = make_caller(permits=ConcurrencyLimit(permits), max_calls=max_calls, retry=retry)
+        self.caller = make_caller(permits=ConcurrencyLimit(4), max_calls=max_calls)
         self.stop = Stop()
         self.done: list[Gathered] = []
-        self.after: Callable[[], None] = lambda: None
         self._ask = ask
         self._target = Target("audited", versions=versions)
-        self._window = window
 
     @property
     def keys(self) -> list[str]:
@@ -70,7 +64,6 @@ class Run:
 
     async def sink(self, batch: list[Gathered]) -> None:
         self.done += batch
-        self.after()
         await asyncio.sleep(0)
 
     def listing(self) -> AsyncGenerator[list[Listed], None]:
@@ -85,7 +78,6 @@ class Run:
             self.sink,
             calls_per_object=self._ask.calls,
             whole_keys=self._target.versions,
-            window=self._window,
         )
 
 
@@ -97,39 +89,10 @@ def objects(count: int) -> list[Entry]:
     return [ref(key) for key in keys(count)]
 
 
-async def settle(rounds: int = 300) -> None:
-    for _ in range(rounds):
-        await asyncio.sleep(0)
-
-
 async def lingers(action: str, key: str) -> None:
     """Let answers arrive in another order than the calls."""
     for _ in range(random.Random(f"{action}{key}").randrange(8)):
         await asyncio.sleep(0)
-
-
-class TestBounds:
-    async def test_nothing_is_asked_that_no_rule_needs(self) -> None:
-        for ask, asked in ((ACL_ONLY, {"list", "acl"}), (HEAD_ONLY, {"list", "head"}), (NEITHER, {"list"})):
-            run = Run(objects(10), ask=ask)
-            assert await run() is True
-            assert {action for action, _ in run.engine.asked} == asked
-            assert all(evidence.outcome is Outcome.AUDITED for evidence in run.evidence)
-
-
-class TestInterruptions:
-    async def test_stop_in_the_middle_of_a_page_finishes_what_is_in_flight(self) -> None:
-        run = Run(objects(300), page_size=100, hook=lingers)
-
-        def stop() -> None:
-            if len(run.done) >= 20:
-                run.stop.set("enough")
-
-        run.after = stop
-        assert await run() is False
-        assert 20 <= len(run.done) < 100
-        assert run.keys == keys(300)[: len(run.done)]
-        assert run.engine.count("acl") == run.engine.count("head") == len(run.done)
 
 
 def versions_of(count: int, each: int) -> list[Entry]:

@@ -25,13 +25,6 @@ async def steps_of(engine: MemoryEngine, target: Target, max_calls: int | None =
     return [step async for page in pages(engine, make_caller(max_calls=max_calls), target) for step in page]
 
 
-async def test_range_is_open_at_its_start_and_closed_at_its_end() -> None:
-    engine = MemoryEngine([ref(key) for key in "abcdef"], page_size=2)
-    steps = await steps_of(engine, Target("audited", start_after="b", stop_at="d"))
-    assert [step.key for step in steps] == ["c", "d"]
-    assert engine.count("list") == 2
-
-
 async def test_end_of_the_range_among_delete_markers_is_seen() -> None:
     engine = MemoryEngine([f"k{number:03d}" for number in range(100)], page_size=10)
     steps = await steps_of(engine, Target("audited", versions=True, stop_at="k014"))

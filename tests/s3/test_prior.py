@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 
-from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Ask, Evidence, FactOrigin, Grant, Head, ObjectRef, ReadAt, Skipped, Unread
 from auditor.model.reuse import KnownFacts
 from auditor.s3.calls import RetryPolicy
-from auditor.s3.gather import Gathered, gather
 from auditor.s3.key_policies import KeyPolicies
-from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from tests.conformance.memory import OWNER, Hook, MemoryEngine
 from tests.support.fakes.caller import make_caller
@@ -199,21 +196,3 @@ async def test_policy_of_the_key_that_an_earlier_head_names_is_read() -> None:
     _, asked = await world.read(world.whole)
     assert (asked, world.policies) == ([], ["key-1"])
     assert world.reader.known(world.seen, world.whole) is not None
-
-
-async def test_facts_of_a_step_reach_the_reader() -> None:
-    world = World()
-    done: list[Gathered] = []
-
-    async def steps() -> AsyncGenerator[list[Listed], None]:
-        yield [Listed("k", world.seen, facts=replace(world.whole, acl=None)), Listed("k", world.seen)]
-
-    async def sink(batch: list[Gathered]) -> None:
-        done.extend(batch)
-
-    assert await gather(steps(), world.reader, world.caller, Stop(), sink, calls_per_object=2)
-    assert [action for action, _ in world.engine.asked].count("head") == 1
-    assert [one.evidence.read_at for one in done if one.evidence] == [
-        ReadAt(head=BEFORE, head_from=FactOrigin.RUN),
-        None,
-    ]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from auditor.lambdas.handover import DEADLINE, FunctionStop
+from auditor.lambdas.deadline import DEADLINE, FunctionStop
 from tests.support.servers.stub_faults import Fault, Plan
 
 

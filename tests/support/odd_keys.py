@@ -2,9 +2,4 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tests.conformance.engines.world import ODD_KEYS as ODD_KEYS
-
-MOTO_REFUSES: Final = frozenset({"newline", "both line ends"})
-"""Names of the keys that moto 5.2 cannot hold: every call for a key with a newline is a 404."""

@@ -22,10 +22,10 @@ _SHELL: Final = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM_PROGRAM", "VTE_VERS
 
 @contextmanager
 def at_terminal(
-    folder: Path, *arguments: str, columns: int, environment: Mapping[str, str], shown: str = "stdout"
+    folder: Path, *arguments: str, columns: int, environment: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start `auditor` with a terminal as its `shown` stream, and yield the process and the terminal's descriptor. The
-    other stream goes to a pipe. environment: variables of the terminal, such as TERM.
+    """Start `auditor` with a terminal as its stdout, and yield the process and the terminal's descriptor. Its stderr
+    goes to a pipe. environment: variables of the terminal, such as TERM.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -34,8 +34,8 @@ def at_terminal(
         [sys.executable, "-m", "auditor", *arguments],
         cwd=folder,
         env={**inherited, **_KEYS, "PYTHONPATH": str(ROOT), **environment},
-        stdout=theirs if shown == "stdout" else subprocess.PIPE,
-        stderr=theirs if shown == "stderr" else subprocess.PIPE,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
     ) as child:
         os.close(theirs)
         try:

@@ -20,7 +20,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Ledger, Notice
 from auditor.model.target import Target
 from auditor.runs.stores.local import LocalStore
-from auditor.verify.run import Hop, Verification
+from auditor.verify.run import Verification
 from auditor.verify.summary import exit_code
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -110,7 +110,7 @@ class Bench:
         target: Target | None = None,
         stop: Stop | None = None,
         compared: Iterable[str] | None = None,
-        hop: Hop | None = None,
+        verify_id: str | None = None,
         **settings: Any,
     ) -> Verdict:
         told = Settings(**{"endpoint_url": self.stub.url, "max_rate": None, "concurrency": 8, **settings})
@@ -122,7 +122,7 @@ class Bench:
             Stop() if stop is None else stop,
             compared=None if compared is None else tuple(compared),
             combined=combined,
-            hop=hop,
+            verify_id=verify_id,
         ).run()
         code = exit_code(summary, told.fail_on_outcomes)
         lines = combined.getvalue().splitlines()

@@ -10,13 +10,13 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.shards import SHARDS, first_sort_key, partitions
 from auditor.model.target import Target
-from auditor.verify.run import Hop
 from tests.ledger.conftest import new_table
 from tests.support.fakes.dynamodb import GeneratedTable
+from tests.support.samples.reports import RUN
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.verification import Bench
-from tests.verify.test_hops import Deadline
+from tests.verify.test_invocations import Deadline
 
 PAGE = 250
 """Rows of one Query to a shard."""
@@ -50,20 +50,19 @@ async def test_invocations_and_ranges_read_the_ledger_from_their_own_first_key_o
         bench = Bench(stub, ledger, tmp_path / "out")
         keys = [f"k{number:02}" for number in range(12)]
         await bench.recorded(*(bench.put(key, key.encode()) for key in keys))
-        verify_id, start_after, hops, seen.scans = None, "", 0, 0
+        start_after, earlier, seen.scans = "", 0, 0
         while True:
             seen.first, seen.items = [], 0
             stop = Stop()
             stub.faults = [Deadline(stop, 6)]
-            hop = Hop(number=hops, verify_id=verify_id, window=3)
-            found = await bench.verify(stop=stop, hop=hop, engine="direct", concurrency=1)
+            found = await bench.verify(stop=stop, verify_id=RUN, engine="direct", concurrency=1)
             assert seen.first == [first_sort_key("", start_after)] * SHARDS
             assert seen.items <= len([key for key in keys if key >= start_after])
             if found.summary["complete"]:
                 break
-            verify_id, hops = found.summary["verify"], hops + 1
+            earlier += 1
             start_after = found.summary["resume"]["start_after"]
-        assert hops >= 1
+        assert earlier >= 1
         assert found.outcomes == {"match": 12}
         stub.faults, outcomes = [], 0
         for after, last in ((None, "k07"), ("k07", None)):

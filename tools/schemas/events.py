@@ -7,8 +7,9 @@ from typing import Final
 
 from auditor.config import values
 from auditor.config.settings import SETTINGS, event_settings
-from auditor.lambdas.map_step import ACTIONS
+from auditor.lambdas.event import ACTIONS
 from auditor.model.digest import ALGORITHMS, FINDINGS
+from auditor.model.estate import EstateReport
 from auditor.model.finding import Severity
 from auditor.model.reuse import NAMES
 from auditor.model.summary import Summary
@@ -55,51 +56,67 @@ _OF_TARGET: Final[Mapping[str, Schema]] = {
     "start_after": {"description": "The key after which the range begins.", **MAYBE_TEXT},
     "stop_at": {"description": "The last key of the range.", **MAYBE_TEXT},
     "run": {"description": "ID of the run to continue.", "anyOf": [RUN, {"type": "null"}]},
-    "hop": {"description": "Number of earlier invocations for the same work; a hand-over sets it.", **WHOLE},
+    "start": {"description": "ID of the start to continue; the function sets it.", "anyOf": [RUN, {"type": "null"}]},
+    "verification": {
+        "description": "ID of the verification to continue; the function sets it.",
+        "anyOf": [RUN, {"type": "null"}],
+    },
 }
+_OF_BUCKET: Final = ("prefix", "start_after", "stop_at", "run", "verification")
+_AUDIT_ALONE: Final = ("all_buckets", "run", "start")
 
 
 _AT_ONCE: Final[Schema] = {"description": "Most ranges that are audited at once.", "type": "integer", "minimum": 1}
-_RANGE_ID: Final[Schema] = {"description": "ID of a range.", "type": "string", "pattern": "^[0-9]{5,}$"}
+_PAIR: Final[Schema] = {
+    "description": "A range of a run.",
+    "type": "object",
+    "properties": {
+        "bucket": TEXT,
+        "run": RUN,
+        "range": {"description": "ID of the range.", "type": "string", "pattern": "^[0-9]{5,}$"},
+        "owner": {"description": "The bucket's account, for every bucket of an account.", **TEXT},
+    },
+    "required": ["bucket", "run", "range"],
+    "additionalProperties": False,
+}
 
 
 def step_result(maker: SchemaMaker) -> Schema:
     """Return the schema of the answers of the audit function to a state machine."""
-    complete = {"description": "True if nothing of it is left.", **YES_OR_NO}
     forms: list[tuple[str, dict[str, Schema]]] = [
         (
-            "The action plan.",
+            "The action begin.",
             {
-                "event": {"description": "The event of each later step, with the run.", "type": "object"},
-                "claim": {"description": "The name of this plan's claim on the bucket.", **TEXT},
-                "at_once": _AT_ONCE,
-                "ranges": {
-                    "description": "The ranges to audit; none while `again` is true.",
-                    "type": "array",
-                    "items": _RANGE_ID,
+                "event": {"description": "The event of each later step, with the start.", "type": "object"},
+                "pairs": {
+                    "description": "The key of the file with the ranges to audit; or the ranges, if they are few.",
+                    "anyOf": [TEXT, {"type": "array", "items": _PAIR}],
                 },
-                "again": {"description": "True if the next invocation goes on with the plan.", **YES_OR_NO},
+                "at_once": _AT_ONCE,
+                "next": {"enum": ["begin", "ranges", "conclude"]},
             },
         ),
         (
-            "The action range: how far the range is after this invocation.",
+            "The action range.",
             {
-                "run": RUN,
-                "range": _RANGE_ID,
-                "complete": complete,
+                "again": {"description": "True if the next invocation continues the range.", **YES_OR_NO},
                 "fruitless": {"description": "Number of invocations in a row without progress.", **WHOLE},
             },
         ),
         (
-            "The action summarize.",
+            "The action conclude.",
             {
-                "complete": complete,
-                "again": {"description": "True if the next invocation goes on with the sum.", **YES_OR_NO},
+                "next": {"enum": ["conclude", "wait", "complete", "incomplete"]},
+                "start": RUN,
                 "runs": {
-                    "description": "The summary of the run; none while `again` is true.",
+                    "description": "The summaries of the runs, as many as a state takes.",
                     "type": "array",
                     "items": maker.of(Summary),
-                    "maxItems": 1,
+                },
+                "left": {"description": "Sentences on targets that failed or wait.", "type": "array", "items": TEXT},
+                "estate": {
+                    "description": "The report on every bucket of an account; null for named targets.",
+                    "anyOf": [maker.of(EstateReport), {"type": "null"}],
                 },
             },
         ),
@@ -122,16 +139,14 @@ def step_result(maker: SchemaMaker) -> Schema:
 def _of_machine(ours: Schema) -> Schema:
     """Return the schema of a step of the state machine. ours: that of the event inside it."""
     return {
-        "description": "A step of the state machine that audits a large target, range by range.",
+        "description": "A step of the state machine.",
         "type": "object",
         "properties": {
             "action": {"enum": list(ACTIONS)},
-            "event": ours,
-            "range": {"description": "The range to audit, five digits.", **TEXT},
-            "claim": {"description": "The name of the plan's claim on the bucket.", **TEXT},
+            "event": {"description": "The event of the start.", "anyOf": [ours, {"type": "object"}]},
+            "pair": _PAIR,
             "at_once": _AT_ONCE,
             "fruitless": {"description": "Number of earlier invocations in a row without progress.", **WHOLE},
-            "attempt": {"description": "The range's execution, and how often it was redriven.", **TEXT},
         },
         "required": ["action", "event"],
         "additionalProperties": False,
@@ -143,15 +158,14 @@ def event_of(function: str) -> Callable[[SchemaMaker], Schema]:
 
     def make(maker: SchemaMaker) -> Schema:
         named = {name: SETTINGS[name] for name in sorted(event_settings(function))}
-        alone = ["bucket", "all_buckets"] if function == "audit" else ["bucket"]
-        of_target = {name: one for name, one in _OF_TARGET.items() if function == "audit" or name != "all_buckets"}
+        left_out = ("verification",) if function == "audit" else _AUDIT_ALONE
+        of_target = {name: one for name, one in _OF_TARGET.items() if name not in left_out}
         settings = {name: {"description": one.help, **RAW[one.read]} for name, one in named.items()}
         ours = {
-            "description": "A call by hand, or a hand-over of the function to itself.",
+            "description": "A call by hand, or a call of the state machine.",
             "type": "object",
             "properties": {**of_target, **settings},
-            "dependentRequired": {name: ["bucket"] for name in ("prefix", "start_after", "stop_at")},
-            "dependentSchemas": {name: {"anyOf": [{"required": [of]} for of in alone]} for name in ("hop", "run")},
+            "dependentRequired": {name: ["bucket"] for name in _OF_BUCKET if name in of_target},
             "additionalProperties": False,
         }
         if function == "audit":

@@ -71,7 +71,6 @@ def declare_policy(flags: Flags) -> None:
     flags.add("--role", "print the role of this function, at --level (metadata)", _DEPLOYED, choices=tuple(_ROLES))
     flags.add("--stage NAME", "stage of the deployment (prod)", _DEPLOYED)
     flags.add("--vpc", "the functions are in a VPC", _DEPLOYED)
-    flags.add("--state-machine", "a state machine audits large buckets (scale=map)", _DEPLOYED)
     shared = "access point of the shared file system (EFS) that the functions mount"
     flags.add("--file-system ARN", shared, _DEPLOYED)
 
@@ -143,10 +142,9 @@ def _deployment(frame: CommandFrame) -> Deployment:
     malformed: with one, the policy would allow more than the user meant.
     """
     options, settings = frame.options, frame.settings
-    if not options.role and (options.stage or options.vpc or options.file_system or options.state_machine):
+    if not options.role and (options.stage or options.vpc or options.file_system):
         raise UsageError(
-            "--stage, --vpc, --file-system and --state-machine are a deployment's: add --role audit, hashing, renew or"
-            " verify"
+            "--stage, --vpc and --file-system are a deployment's: add --role audit, hashing, renew or verify"
         )
     if options.file_system and not _FILES.fullmatch(options.file_system):
         raise UsageError(
@@ -167,7 +165,6 @@ def _deployment(frame: CommandFrame) -> Deployment:
         audited_keys=keys,
         reports_key=options.reports_key,
         inventory_key=options.inventory_key,
-        divides=options.state_machine,
         in_vpc=options.vpc,
         file_system=options.file_system,
         **_members(Deployment, settings),

@@ -68,21 +68,11 @@ QUEUE_CALLS: Final = {
 ALERT_CALLS: Final = {"Publish": "sns:Publish"}
 ROLE_CALLS: Final = {"AssumeRole": "sts:AssumeRole"}
 EVENT_CALLS: Final = {"PutEvents": "events:PutEvents"}
-HAND_OVER_CALLS: Final = {"Invoke": "lambda:InvokeFunction"}
-MACHINE_CALLS: Final = {"StartExecution": "states:StartExecution"}
-MACHINE: Final = (
-    "lambda:InvokeFunction",
-    "s3:AbortMultipartUpload",
-    "s3:GetObject",
-    "s3:ListMultipartUploadParts",
-    "s3:PutObject",
-    "states:DescribeExecution",
-    "states:RedriveExecution",
-    "states:StartExecution",
-    "states:StopExecution",
-)
-"""Actions of Step Functions with the state machine's role. It invokes the function, runs, watches and redrives its
-children, and writes their results (Step Functions developer guide, "IAM policies for using Distributed Map states")."""
+MACHINE_CALLS: Final = {
+    "StartExecution": "states:StartExecution",
+    "DescribeExecution": "states:DescribeExecution",
+}
+"""By API name: the IAM actions for a function's calls on the state machine and its executions."""
 
 POLLING: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 """Actions of Lambda with the function's role, to receive messages (Lambda developer guide, "Using Lambda with SQS")."""

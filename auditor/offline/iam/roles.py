@@ -56,8 +56,6 @@ class Deployment(Struct, frozen=True, kw_only=True):
     """The place of the reports of S3 Inventory: `s3://BUCKET[/PREFIX]`; None if audits read none."""
     inventory_key: str | None = None
     """ARN of the KMS key of these reports; None if they are not under SSE-KMS."""
-    divides: bool = False
-    """True if a state machine audits large targets."""
     in_vpc: bool = False
     """True if the functions run in a VPC."""
     file_system: str | None = None
@@ -84,8 +82,7 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
         *reports,
         *_inventory(deployment, arns, reads=level != "exposure"),
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
-        *_own_invocations("audit", deployment, arns),
-        *_machine(deployment, arns),
+        *_own_invocations(deployment, arns),
         *_lambda("audit", deployment, arns),
     )
 
@@ -128,7 +125,7 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
         *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
         *_reports(deployment, arns, actions.REPORT_CALLS),
         _ledger(deployment, [*actions.LEDGER_WRITES, *actions.VERIFY_READS], arns),
-        *_own_invocations("verify", deployment, arns),
+        *_own_invocations(deployment, arns),
         *_lambda("verify", deployment, arns),
     )
 
@@ -178,27 +175,17 @@ def _topics(deployment: Deployment, arns: Arns) -> list[str]:
     return [topic for topic in topics if topic]
 
 
-def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that let a function send alerts and events, invoke itself again, and queue events that
-    failed.
+def _own_invocations(deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statements that let a function send alerts and events, queue events that failed, and leave work to the
+    state machine.
     """
+    name = deployment.named("audit")
+    machine = [arns.anywhere("states", f"stateMachine:{name}"), arns.anywhere("states", f"execution:{name}:*")]
     return [
         *channel_statements(_topics(deployment, arns), deployment.event_bus, arns),
-        statement(
-            "HandOver",
-            actions.HAND_OVER_CALLS.values(),
-            [arns.anywhere("lambda", f"function:{deployment.named(function)}")],
-        ),
         statement("Failures", actions.ON_FAILURE, [arns.queue(deployment.named("audit-failures"))]),
+        statement("Machine", actions.MACHINE_CALLS.values(), machine),
     ]
-
-
-def _machine(deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statement that lets the audit function start the state machine."""
-    if not deployment.divides:
-        return []
-    machine = arns.anywhere("states", f"stateMachine:{deployment.named('audit')}")
-    return [statement("Machine", actions.MACHINE_CALLS.values(), [machine])]
 
 
 def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:

@@ -159,6 +159,7 @@ class BlockingTransport:
         self._server = server
         self._lock = Lock()
         self._idle: list[_BlockingConnection] = []
+        self._closed = False
 
     def send(self, request: Request, content: BufferedReader | None = None) -> Response:
         """Send a request, and return the complete answer. content: a file to send after the request."""
@@ -174,8 +175,9 @@ class BlockingTransport:
             return connection.whole(self._server.largest_body)
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, and from now on each connection after its answer."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -223,8 +225,8 @@ class BlockingTransport:
             connection.close()
 
     def _free(self, connection: _BlockingConnection) -> None:
-        if not connection.kept():
-            connection.close()
-            return
         with self._lock:
-            self._idle.append(connection)
+            if kept := connection.kept() and not self._closed:
+                self._idle.append(connection)
+        if not kept:
+            connection.close()

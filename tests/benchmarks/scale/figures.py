@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.scale.measured import Measured
-from benchmarks.scale.mode import Mode
+from benchmarks.scale.measured import Measured, Mode
 
 FOUND = Measured(
     call_cpu=50e-6,

@@ -11,8 +11,7 @@ from auditor.config.settings import Settings
 from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
 from benchmarks.scale import bill, prices
-from benchmarks.scale.bill import Term, total
-from benchmarks.scale.find import simulate
+from benchmarks.scale.bill import Term, simulate, total
 from benchmarks.scale.night import Night
 from tests.benchmarks.scale.figures import FOUND
 from tests.support.paths import ROOT
@@ -20,7 +19,7 @@ from tests.support.servers.clients import BUCKET
 from tests.support.servers.samples import generated_world
 from tests.support.servers.stub import StubServer
 
-MILLION, BILLION = 10**6, 10**9
+MILLION = 10**6
 
 
 def terms(night: Night) -> dict[tuple[str, str], Term]:

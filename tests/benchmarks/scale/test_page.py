@@ -18,6 +18,6 @@ def test_every_block_has_its_place_on_the_page() -> None:
 def test_the_bill_of_ones_own_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--objects", "3e8", "--mode", "mixed", "--changed", "0"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("300,000,000 objects, mixed: a map of 77 ranges, ")
+    assert said.startswith("300,000,000 objects, mixed: 100 ranges, 2 at once, ")
     assert "calls on what changed" not in said
     assert "$0.75" in said, "3e8 rows of the Inventory"

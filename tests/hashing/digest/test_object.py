@@ -19,7 +19,7 @@ from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.model.digest import ALGORITHMS
 from tests.conformance.memory import MemoryBody
-from tests.support.fakes.hashing import OneObject
+from tests.support.fakes.hashing import OneObject, no_pause
 
 DATA = bytes(range(256)) * 4096
 CRC64NVME_OF_DATA = "9a1e6681572d613b"
@@ -39,10 +39,6 @@ def failing(*codes: tuple[str, int]) -> OneObject:
 
 
 TASK = HashTask("key", None, "etag", len(DATA))
-
-
-async def no_pause(_: float) -> None:
-    await asyncio.sleep(0)
 
 
 async def test_several_digests_in_one_pass_over_any_chunks() -> None:

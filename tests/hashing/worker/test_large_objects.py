@@ -29,7 +29,7 @@ from auditor.ledger.leases import Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
 from tests.conformance.memory import MemoryBody
-from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of, until
+from tests.support.fakes.hashing import MemoryQueue, Store, etag_of, processor_of
 from tests.support.fakes.ledger import versions_of
 
 KIB = 1024
@@ -162,24 +162,6 @@ async def test_object_that_waits_a_second_time_gets_a_new_message(
     (sent,) = queue.sent
     assert decode(sent.body).tasks == (big(attempts=1, hops=2),)
     assert 240 <= sent.delay <= 250
-
-
-async def test_two_deliveries_at_the_same_time_read_the_object_once(
-    make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    """As when the visibility runs out in mid-hash."""
-    store.hold = asyncio.Event()
-    processor = make(SETTINGS)
-    first = asyncio.create_task(processor.process(queue.put(message(big()))))
-    await until(lambda: store.now == 1)
-    second = await make(SETTINGS).process(queue.put(message(big())))
-    assert second.counts == Counts(messages=1, waiting=1)
-    store.hold.set()
-    assert (await first).counts == Counts(messages=1, hashed=1)
-    assert store.reads == ["big"]
-    third = await make(SETTINGS).process(queue.put(message(big())))
-    assert third.counts == Counts(messages=1, known=1)
-    assert await digests(ledger) == {"sha256": truth()["sha256"]}
 
 
 async def test_damaged_checkpoint_is_refused_and_the_object_hashed_from_its_start(

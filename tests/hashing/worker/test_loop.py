@@ -99,16 +99,6 @@ async def test_message_in_hand_is_kept_hidden_and_never_after_it_is_settled(
     assert len(queue.hidden) == beats
 
 
-async def test_left_message_keeps_its_backoff_after_the_last_heartbeat(ledger: Ledger, store: Store) -> None:
-    queue = MemoryQueue()  # no dead-letter queue
-    queue.put("malformed")
-    counts = await make(queue, ledger, store, Pace(idle=0)).run()
-    assert counts == Counts(messages=1, failed=1)
-    ((receipt, seconds),) = queue.hidden
-    assert receipt == "receipt-1"
-    assert 4 <= seconds <= 8
-
-
 async def test_credentials_that_end_in_mid_hash_cost_no_object_in_hand(
     queue: MemoryQueue, ledger: Ledger, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from auditor.errors import CallFailed, DigestConflict, LedgerError, QueueError
+from auditor.errors import CallFailed, DigestConflict, QueueError
 from auditor.hashing.digest.result import entry_of
 from auditor.hashing.queue.message import decode, encode
 from auditor.hashing.worker.counts import Counts
@@ -48,18 +48,6 @@ async def test_algorithm_that_is_not_known_yet_is_added(
     body = message_of(store, "key-1").replace('["sha256"]', '["sha256","md5"]')
     assert (await processor.process(queue.put(body))).counts == Counts(messages=1, hashed=1)
     assert (await processor.process(queue.put(body))).counts == Counts(messages=1, known=1)
-
-
-async def test_overwritten_vanished_and_archived_objects_are_not_sent_again(
-    processor: Processor, queue: MemoryQueue, store: Store
-) -> None:
-    body = message_of(store, "key-1", "key-2", "key-3", "key-4")
-    store.objects["key-1"] = b"newer"
-    del store.objects["key-2"]
-    store.failures["key-4"] = [CallFailed("GetObject", "InvalidObjectState", 403)]
-    done = await processor.process(queue.put(body))
-    assert done.counts == Counts(messages=1, hashed=1, superseded=2, unhashable=1)
-    assert (done.retry_after, queue.sent) == (None, [])
 
 
 async def test_only_the_failed_entry_is_sent_again_with_one_attempt_more(
@@ -213,16 +201,6 @@ async def test_log_names_message_run_and_code_and_cuts_the_key(
     assert line.endswith("AccessDenied, attempt 1")
     assert len(line) < 200
     assert "\n" not in line
-
-
-async def test_ledger_that_fails_ends_all_work_and_leaves_the_message(
-    queue: MemoryQueue, ledger: Ledger, store: Store
-) -> None:
-    error = LedgerError("the ledger is gone")
-    processor = processor_of(queue, Hooked(ledger, failing(error)), store, SETTINGS)
-    done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert done.doom is error
-    assert done.retry_after is not None
 
 
 async def test_expired_credentials_end_all_work(processor: Processor, queue: MemoryQueue, store: Store) -> None:

@@ -6,32 +6,20 @@ from auditor.offline.probe.probe_run import ProbeOrder
 from auditor.offline.probe.strangers import PER_SECOND
 from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
 from tests.offline.probe.conftest import Probing
-
-
-class Clock:
-    """A clock that stands still but for its own sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
+from tests.support.fakes.caller import FakeTime
 
 
 async def test_ten_a_second(probing: Probing) -> None:
     for number in range(30):
         probing.put(f"{number:02}")
     await probing.audit()
-    clock, times = Clock(), list[float]()
+    clock, times = FakeTime(), list[float]()
 
     def note(call: object, nth: int) -> None:
         times.append(clock.now)
 
     probing.server.lies = note
-    found = await probing.probe(ProbeOrder(sample=30), RateLimit(PER_SECOND, clock=clock, sleep=clock.sleep))
+    found = await probing.probe(ProbeOrder(sample=30), RateLimit(PER_SECOND, clock=clock.clock, sleep=clock.sleep))
     assert found.compared == 30
     assert len(times) == 60
     assert all(later - first >= 1.0 for first, later in zip(times, times[10:], strict=False))

@@ -14,6 +14,7 @@ from auditor.offline.probe.probe_result import ProbeResult
 from auditor.offline.probe.probe_run import ProbeOrder
 from tests.offline.probe.conftest import Probing
 from tests.support.odd_keys import ODD_KEYS
+from tests.support.schemas import valid
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.strangers import signer_of
 from tests.support.servers.stub_calls import Reply
@@ -261,6 +262,7 @@ async def test_the_json_names_nothing(probing: Probing) -> None:
     found = await probing.probe(ProbeOrder(sample=1000, most=1000))
     assert found.number(ObjectResult.AGREED, ObjectResult.DISAGREED) == len(ODD_KEYS)
     assert found.number(ObjectResult.DISAGREED) == len(ODD_KEYS) // 2
+    valid("probe", found.to_dict())
     text = json.dumps(found.to_dict())
     assert BUCKET not in text
     assert not any(word in text for word in ("111122223333", OWNER, "arn:"))

@@ -260,9 +260,9 @@ def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucke
     return encode(HashMessage("run", bucket, ("sha256",), tuple(tasks)))
 
 
-async def until(condition: Callable[[], bool], *, turns: int = 5000) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     """Wait, turn by turn of the loop, until the condition holds."""
-    for _ in range(turns):
+    for _ in range(5000):
         if condition():
             return
         await asyncio.sleep(0.001)

@@ -21,7 +21,7 @@ class StubServer(Application):
     """A server in a thread of its own, from `with StubServer(world) as server` on.
 
     url: where it listens. world, faults: may be changed at any time, from any thread. requests, calls: every request in
-    order, short and in full, unless `record` is off. in_flight, peak_in_flight: requests that wait for their answer.
+    order, short and in full, unless `record` is off. in_flight: requests that wait for their answer.
     """
 
     def __init__(self, world: World | None = None, *, port: int = 0, record: bool = True) -> None:
@@ -30,7 +30,6 @@ class StubServer(Application):
         self.record = record
         self.requests: list[Logged] = []
         self.calls: list[Call] = []
-        self.peak_in_flight = 0
         self.url = ""
         self._port = port
         self._asked: Counter[Logged] = Counter()
@@ -56,7 +55,6 @@ class StubServer(Application):
         """Clear the log."""
         self.requests.clear()
         self.calls.clear()
-        self.peak_in_flight = self.in_flight
 
     def count(self, operation: str) -> int:
         """The number of calls of an operation."""
@@ -77,7 +75,6 @@ class StubServer(Application):
 
     def answer(self, asked: Asked) -> Answer | Later:
         """Called for every request, in the server's thread."""
-        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
         call = call_of(asked)
         if self.record:
             self.requests.append(call.logged)

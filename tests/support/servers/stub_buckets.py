@@ -31,7 +31,6 @@ ROOTS: Final = {
     "GetBucketVersioning": "VersioningConfiguration",
     "GetBucketEncryption": "ServerSideEncryptionConfiguration",
     "GetBucketRequestPayment": "RequestPaymentConfiguration",
-    "GetBucketLocation": "LocationConstraint",
     "ListBucketInventoryConfigurations": "ListInventoryConfigurationsResult",
     "GetCallerIdentityResponse": "GetCallerIdentityResponse",
 }
@@ -179,11 +178,6 @@ def _tagging(world: World, bucket: StubBucket, call: Call) -> Reply:
     return xml(document("Tagging", f"<TagSet>{''.join(tags)}</TagSet>"))
 
 
-def _location(world: World, bucket: StubBucket, call: Call) -> Reply:
-    """A bucket in us-east-1 has an empty location."""
-    return xml(document("LocationConstraint", "" if bucket.region == "us-east-1" else bucket.region))
-
-
 def _inventories(world: World, bucket: StubBucket, call: Call) -> Reply:
     """A page of the configurations in the elements of the API, as `auditor inventory` has them in botocore's form."""
     begin = int(call.query.get("continuation-token", "page 0").removeprefix("page "))
@@ -226,7 +220,6 @@ BUCKET_CALLS: Final[dict[str, Callable[[World, StubBucket, Call], Reply]]] = {
     "GetBucketRequestPayment": _request_payment,
     "GetBucketAbac": _abac,
     "GetBucketTagging": _tagging,
-    "GetBucketLocation": _location,
     "ListBucketInventoryConfigurations": _inventories,
 }
 ACCOUNT_CALLS: Final[dict[str, Callable[[World, Call], Reply]]] = {

@@ -25,7 +25,6 @@ SUB_RESOURCES: Final = {
     "versioning": "GetBucketVersioning",
     "encryption": "GetBucketEncryption",
     "requestPayment": "GetBucketRequestPayment",
-    "location": "GetBucketLocation",
     "versions": "ListObjectVersions",
 }
 LISTINGS: Final = frozenset({"ListObjectsV2", "ListObjectVersions"})

@@ -41,8 +41,8 @@ ROLES = {
 }
 
 
-def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> set[str]:
-    """The IAM actions of the function's role at a level. divides: with a state machine."""
+def allowed(function: str, level: str = "fixity") -> set[str]:
+    """The IAM actions of the function's role at a level."""
     deployment = Deployment(
         level=level,
         out="s3://reports/audits",
@@ -50,7 +50,6 @@ def allowed(function: str, level: str = "fixity", *, divides: bool = True) -> se
         audited_keys=[KEY],
         key_policies=level != "exposure",
         reports_key=KEY,
-        divides=divides,
         in_vpc=True,
         file_system=FILES,
         inventory="s3://inventories/night",

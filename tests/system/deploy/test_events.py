@@ -23,7 +23,7 @@ from tools.local_aws.samples import BUCKET, OF_EVENTS, content
 
 EVENTS = ROOT / "events"
 ENVIRONMENT = {"AUDITOR_BUCKETS": "one-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
-FOR_THE_AUDIT = {"schedule", "rule-schedule", "all-buckets", "manual-prefix", "hand-over"}
+FOR_THE_AUDIT = {"schedule", "rule-schedule", "all-buckets", "manual-prefix", "resume"}
 NEW = {
     "s3-notification",
     "s3-notification-sns",
@@ -37,6 +37,7 @@ FOR_HASHING = {"sqs-batch", "s3-test-event", *NEW, *DELETED}
 NEW_OBJECT = "photos/summer 2026/café 100%+.jpg"
 GONE = "photos/summer 2026/gone 100%+.jpg"
 KEY = "a b/ü+%25 &=.txt"
+RUN = "20260102T030405Z-a1b2c3"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MARKER, VERSION = "8hQ2kGfAaVbW1cXsPzYkN5rTq0mEoJdU", "096fKKXTRTtl3on89fVO.nfljtsv6qko"
 
@@ -62,21 +63,21 @@ def test_each_sample_is_a_kind_for_the_function_that_reads_it() -> None:
     expected |= dict.fromkeys(ACLS, "renew")
     assert {name: function_for(event(name)) for name in expected} == expected
     assert function_for({"Records": [{}, None, {"body": "not JSON"}]}) == "hashing"
+    assert {function_for({"bucket": BUCKET, name: RUN}) for name in ("start", "verification")} == {"machine"}
 
 
 def test_an_event_for_the_audit_names_its_targets_and_its_run() -> None:
     both = ["s3://one-bucket", "s3://other-bucket"]
-    run = "20260102T030405Z-a1b2c3"
-    expected: dict[str, tuple[list[str], bool, str | None, int]] = {
-        "schedule": (both, False, None, 0),
-        "rule-schedule": (both, False, None, 0),
-        "all-buckets": ([], True, None, 0),
-        "manual-prefix": (["s3://auditor-sample/files/"], False, None, 0),
-        "hand-over": ([f"s3://{BUCKET}/invoices/"], False, run, 1),
+    expected: dict[str, tuple[list[str], bool, str | None]] = {
+        "schedule": (both, False, None),
+        "rule-schedule": (both, False, None),
+        "all-buckets": ([], True, None),
+        "manual-prefix": (["s3://auditor-sample/files/"], False, None),
+        "resume": ([f"s3://{BUCKET}/invoices/"], False, RUN),
     }
     for name, wanted in expected.items():
         found = read_event(event(name), ENVIRONMENT)
-        assert ([one.uri for one in found.targets], bool(found.all_buckets), found.run, found.hop) == wanted, name
+        assert ([one.uri for one in found.targets], bool(found.all_buckets), found.run) == wanted, name
 
 
 def test_a_batch_has_the_fields_that_lambda_sends() -> None:
@@ -164,7 +165,7 @@ def test_an_event_for_an_audit_is_made_of_bucket_and_prefix() -> None:
     place = {"bucket": "mine", "prefix": "p/"}
     assert about(sample("manual-prefix"), own) == about(sample("verify"), own) == place
     assert about(sample("schedule"), own) == {}
-    assert about(sample("hand-over"), own) == {**place, "versions": False, "hop": 1, "run": "RUN", "start_after": KEY}
+    assert about(sample("resume"), own) == {**place, "versions": False, "run": "RUN"}
 
 
 def test_an_event_that_cannot_be_made_or_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

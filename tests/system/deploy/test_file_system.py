@@ -62,5 +62,5 @@ def test_without_a_file_system_nothing_speaks_of_one(tmp_path: Path, capsys: pyt
 def test_the_page_names_each_endpoint_that_the_functions_in_the_vpc_need() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     section = page.partition("## A shared file system")[2].partition("\n## ")[0]
-    names = ("S3", "STS", "Lambda", "SNS", "SQS", "DynamoDB", "KMS", "EventBridge", "2049")
+    names = ("S3", "STS", "Step Functions", "SNS", "SQS", "DynamoDB", "KMS", "EventBridge", "2049")
     assert [name for name in names if name not in section] == []

@@ -53,8 +53,6 @@ REFUSED: Final = {
     "ledger=dynamodb:digests": "give the name or the ARN of a DynamoDB table",
     "renew=yes": "give true or false",
     "renew=true renewRate=2000": "give less than maxRate, 2000",
-    "scale=maps": "give function or map",
-    "mapRanges=0": "give a whole number from 1 to 10000",
     "mapConcurrency=1001": "give auto, or a whole number from 1 to 1000",
     "mapConcurrency=many": "give auto, or a whole number from 1 to 1000",
     "kmsKey=alias/ours": "the parameter kmsKey has 'alias/ours': give the ARN of a KMS key",

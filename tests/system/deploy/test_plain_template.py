@@ -37,6 +37,8 @@ def test_the_same_sources_make_the_same_text(tmp_path: Path) -> None:
     assert main(["--made", str(made), "--output", str(other)]) == 0
     assert one.read_text() == other.read_text()
     assert json.loads(one.read_text()) == plain(json.loads(earlier))
+    made.write_text(json.dumps(of_level("metadata")))
+    assert main(["--made", str(made), "--output", str(one)]) == 0
     assert one.stat().st_size <= INLINE
 
 

@@ -46,7 +46,6 @@ WHOLE = (
         "--vpc",
         "--file-system",
         FILES,
-        "--state-machine",
         "--inventory",
         "s3://inventories/night",
         "--inventory-key",
@@ -107,11 +106,7 @@ def test_it_prints_what_the_packaged_role_has(
     keys_read = level != "exposure"
     given = {**given, **({"KeyPolicies": "true"} if keys_read and given else {})}
     told = (*told, *(["--key-policies"] if keys_read and told else []))
-    made = of_level(
-        level,
-        *(["scale=map"] if "--state-machine" in told else []),
-        *(["renew=true"] if role == "renew" else []),
-    )
+    made = of_level(level, *(["renew=true"] if role == "renew" else []))
     stack = Stack(made, region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
     places = (

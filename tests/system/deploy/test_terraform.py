@@ -38,7 +38,8 @@ def terraform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def as_values(text: str) -> str:
     """Turn the resources of AWS into values, and what reads them too."""
-    text = re.sub(r"    aws = \{.*?\n    \}\n", "", text, flags=re.DOTALL)
+    text = re.sub(r'    aws = \{.*?\n    \}\n|^data "aws_s3_bucket" .*?^\}\n', "", text, flags=re.DOTALL | re.MULTILINE)
+    text = text.replace("${data.aws_s3_bucket.code.bucket_regional_domain_name}", "${var.code_bucket}.s3.amazonaws.com")
     text = re.sub(r"\baws_(?:s3_object|cloudformation_stack)\.(\w+)\.", r"terraform_data.\1.output.", text)
     return _RESOURCE.sub(_as_value, text)
 
@@ -74,7 +75,7 @@ def apply(release: Path, tmp_path: Path) -> Any:
     for path in MODULE.glob("*.tf"):
         (tmp_path / path.name).write_text(as_values(path.read_text()))
     (tmp_path / "outputs.tf").write_text(
-        'output "package" { value = terraform_data.package.output }\n'
+        'output "files" { value = [terraform_data.package.output, terraform_data.template.output] }\n'
         'output "stack" { value = terraform_data.auditor.output }\n'
     )
 
@@ -118,7 +119,7 @@ def test_the_page_gives_variables_that_there_are_and_the_files_are_formatted() -
 @pytest.mark.skipif(SERVER is None, reason="moto's server is not installed: .venv-deploy")
 def test_what_it_gives_makes_the_stack(apply: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = apply(parameters={"AlertAddress": "me@example.com"})
-    package, stack = made["package"], made["stack"]
+    files, stack = made["files"], made["stack"]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     assert SERVER is not None
@@ -126,11 +127,12 @@ def test_what_it_gives_makes_the_stack(apply: Any, tmp_path: Path, monkeypatch: 
         s3, formation = (
             boto3.client(name, endpoint_url=url, region_name="us-east-1") for name in ("s3", "cloudformation")
         )
-        s3.create_bucket(Bucket=package["bucket"])
-        s3.upload_file(package["source"], package["bucket"], package["key"])
+        s3.create_bucket(Bucket="code")
+        for one in files:
+            s3.upload_file(one["source"], one["bucket"], one["key"])
         formation.create_stack(
             StackName=stack["name"],
-            TemplateBody=stack["template_body"],
+            TemplateURL=stack["template_url"],
             Capabilities=stack["capabilities"],
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in stack["parameters"].items()],
         )
@@ -141,7 +143,7 @@ def test_what_it_gives_makes_the_stack(apply: Any, tmp_path: Path, monkeypatch: 
         "s3-auditor-prod-hashing": None,
         "s3-auditor-prod-verify": "photos,a.b-c",
     }
-    assert {"AuditRole", "HashQueue", "Ledger", "ReportsBucket"} <= {one["LogicalResourceId"] for one in found}
+    assert {"AuditMachine", "AuditRole", "Ledger", "ReportsBucket"} <= {one["LogicalResourceId"] for one in found}
 
 
 def test_a_wrong_variable_is_refused_in_a_sentence(apply: Any) -> None:

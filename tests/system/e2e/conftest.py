@@ -24,7 +24,7 @@ from tests.system.e2e.queues import Queues
 from tests.system.e2e.runtime import LocalLambda
 from tests.system.e2e.system import RENEW, Make, System
 
-GIVEN = ("scale=map", "parquet=true", "renew=true", "renewRate=20", "maxRate=220")
+GIVEN = ("parquet=true", "renew=true", "renewRate=20", "maxRate=220")
 """The parameters of the deployment: all that adds a resource, and for the audits the ceiling that the stage has."""
 
 
@@ -58,6 +58,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         made = Deployment(url, folder)
         made.osls("deploy", *given(*GIVEN))
         made.take_over()
+        made.shorten_waits()
         yield made
         outputs = made.outputs()
         kept = {outputs["LedgerTable"], outputs["Reports"].removeprefix("s3://").partition("/")[0]}
@@ -115,3 +116,16 @@ def audited(deployment: Deployment) -> str:
         if one["pk"]["S"].startswith((f"{AUDITED}/", f"{AUDITED}#")):
             dynamodb.delete_item(TableName=table, Key={"pk": one["pk"], "sk": one["sk"]})
     return AUDITED
+
+
+@pytest.fixture
+def alerts(deployment: Deployment, bucket: str) -> Iterator[str]:
+    """The URL of a queue that hears what the deployed topic is told."""
+    sqs, sns = deployment.client("sqs"), deployment.client("sns")
+    url = sqs.create_queue(QueueName=f"alerts-{bucket}")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    topic = deployment.outputs()["Topic"]
+    subscription = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    yield url
+    sns.unsubscribe(SubscriptionArn=subscription)
+    sqs.delete_queue(QueueUrl=url)

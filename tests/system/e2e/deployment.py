@@ -42,6 +42,7 @@ _SOURCES: Final = (
     "LICENSE",
 )
 _UP_SECONDS: Final = 60.0
+SECONDS_OF_WAIT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Deployment:
         self.url = url
         self.invoke_address = folder / "invoke.url"
         self._nights = 0
+        self._shared_machine: str | None = None
         self._root = folder / "root"
         self._packages = folder / "packages"
         for name in _SOURCES:
@@ -217,30 +219,68 @@ class Deployment:
         for one in lambdas.list_event_source_mappings()["EventSourceMappings"]:
             lambdas.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
 
-    def machine(self) -> str:
-        """The ARN of the state machine."""
-        return self.outputs()["StateMachine"]
+    def machine(self, *, shared: bool = False) -> str:
+        """The ARN of the state machine. shared: of one that gets the ranges in an answer, as with run folders on a
+        shared file system.
+        """
+        if not shared:
+            return self.outputs()["StateMachine"]
+        if self._shared_machine is None:
+            client = self.client("stepfunctions")
+            found = client.describe_state_machine(stateMachineArn=self.machine())
+            definition = json.loads(found["definition"])
+            del definition["States"]["Ranges"]["ItemReader"]
+            definition["States"]["Ranges"]["ItemsPath"] = "$.pairs"
+            text, name = json.dumps(definition), f"{SERVICE}-shared"
+            made = client.create_state_machine(name=name, definition=text, roleArn=found["roleArn"])
+            self._shared_machine = made["stateMachineArn"]
+        return self._shared_machine
 
-    def execute(self, event: Mapping[str, Any], seconds: float = 300.0) -> dict[str, Any]:
+    def shorten_waits(self) -> None:
+        """Let the state machine wait seconds for a bucket or a range that another invocation has, and not minutes."""
+        client, machine = self.client("stepfunctions"), self.machine()
+        definition = json.loads(client.describe_state_machine(stateMachineArn=machine)["definition"])
+        for one in _states(definition):
+            if one["Type"] == "Wait":
+                one["Seconds"] = SECONDS_OF_WAIT
+            for again in one.get("Retry", []):
+                if again["ErrorEquals"] == ["RunTaken"]:
+                    again["MaxAttempts"] *= again["IntervalSeconds"] // SECONDS_OF_WAIT
+                    again["IntervalSeconds"] = SECONDS_OF_WAIT
+        client.update_state_machine(stateMachineArn=machine, definition=json.dumps(definition))
+
+    def start(self, event: Mapping[str, Any], *, shared: bool = False) -> str:
+        """Start an execution of the state machine. Its ARN."""
+        client, machine = self.client("stepfunctions"), self.machine(shared=shared)
+        begun = client.start_execution(stateMachineArn=machine, name=uuid4().hex, input=json.dumps(event))
+        return str(begun["executionArn"])
+
+    def execute(self, event: Mapping[str, Any], seconds: float = 300.0, *, shared: bool = False) -> dict[str, Any]:
         """An execution of the state machine, when it has ended. Raises TimeoutError."""
-        client = self.client("stepfunctions")
-        begun = client.start_execution(stateMachineArn=self.machine(), name=uuid4().hex, input=json.dumps(event))
-        return self._ended(client, begun["executionArn"], seconds)
+        return self.ended(self.start(event, shared=shared), seconds)
+
+    def stop(self, execution: str) -> None:
+        self.client("stepfunctions").stop_execution(executionArn=execution)
 
     def redrive(self, execution: str, seconds: float = 300.0) -> dict[str, Any]:
         """The same execution, given by its ARN, when it has ended again. Raises TimeoutError."""
-        client = self.client("stepfunctions")
-        client.redrive_execution(executionArn=execution)
-        return self._ended(client, execution, seconds)
+        self.client("stepfunctions").redrive_execution(executionArn=execution)
+        return self.ended(execution, seconds)
 
-    def _ended(self, client: Any, execution: str, seconds: float) -> dict[str, Any]:
-        until = time.monotonic() + seconds
+    def ended(self, execution: str, seconds: float = 300.0) -> dict[str, Any]:
+        """An execution, given by its ARN, when it has ended. Raises TimeoutError."""
+        client, until = self.client("stepfunctions"), time.monotonic() + seconds
         while time.monotonic() < until:
             found: dict[str, Any] = client.describe_execution(executionArn=execution)
             if found["status"] != "RUNNING":
                 return found
             time.sleep(0.2)
         raise TimeoutError(f"the execution has not ended after {seconds} seconds")
+
+    def executions(self) -> list[str]:
+        """The ARNs of all executions of the state machine, the newest first."""
+        found = self.client("stepfunctions").list_executions(stateMachineArn=self.machine())["executions"]
+        return [one["executionArn"] for one in found]
 
     def mappings(self) -> list[Source]:
         found = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
@@ -255,6 +295,14 @@ class Deployment:
             )
             for one in found
         ]
+
+
+def _states(definition: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """All states of a definition, those of the children of maps included."""
+    for one in definition["States"].values():
+        yield one
+        if one["Type"] == "Map":
+            yield from _states(one["ItemProcessor"])
 
 
 @contextmanager

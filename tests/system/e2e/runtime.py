@@ -1,7 +1,4 @@
-"""A local Lambda: the Invoke API on 127.0.0.1, and a process for each invocation that runs at the same time.
-
-https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
-"""
+"""A local Lambda: the Invoke API on 127.0.0.1, and a process for each invocation that runs at the same time."""
 
 from __future__ import annotations
 
@@ -11,29 +8,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 import boto3
 
 from tests.system.e2e.environment import MOST_BYTES, REGION, Answer, Environment, Function, Machine
+from tools.local_aws.invoke_api import InvokeApi, NotInvokedError
 
 MOST_EVENT_BYTES: Final = 256 * 1024
 """Of an asynchronous invocation."""
 
 _AT_ONCE: Final = 10
 _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-
-
-class NotInvokedError(Exception):
-    """Not invoked. status, code: as the Invoke API answers."""
-
-    def __init__(self, status: int, code: str) -> None:
-        super().__init__(f"{status} {code}")
-        self.status = status
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +65,18 @@ class LocalLambda:
         self._running: list[Future[None]] = []
         self._threads = ThreadPoolExecutor(_AT_ONCE)
         self._queues = boto3.Session("testing", "testing", region_name=REGION).client("sqs", endpoint_url=endpoint)
-        self._server = _Server(self)
+        self._api = InvokeApi(self._asked)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._api.url
 
     def __enter__(self) -> LocalLambda:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self._api.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._api.__exit__(*exc)
         for environment in self._environments:
             environment.close()
         self._threads.shutdown()
@@ -100,10 +86,20 @@ class LocalLambda:
         payload = json.dumps(event).encode()
         return self.run(self.function(name, payload, MOST_BYTES), payload)
 
+    def _asked(self, name: str, payload: bytes) -> tuple[bytes, str | None]:
+        """By the Invoke API, at which the state machine invokes them."""
+        answer = self.run(self.function(name, payload, MOST_BYTES), payload)
+        return answer.payload, answer.error
+
     def settle(self) -> None:
-        """Wait for the asynchronous invocations, and for those that they start."""
+        """Wait for the asynchronous invocations."""
         while self._running:
             self._running.pop(0).result()
+
+    @property
+    def busy(self) -> bool:
+        """True while an invocation runs."""
+        return any(one.alive and one.call is not None and not one.call.done.done() for one in self._environments)
 
     def kill(self, text: str) -> None:
         """At once, whoever works on an event with this text in it: no farewell, as when memory runs out."""
@@ -153,9 +149,13 @@ class LocalLambda:
             raise NotInvokedError(429, "TooManyRequestsException")
         try:
             environment = self._environment(function)
+            doom = None
             if (seconds := self.doom(payload)) is not None:
-                threading.Timer(seconds, environment.kill).start()
+                doom = threading.Timer(seconds, environment.kill)
+                doom.start()
             answer = environment.invoke(payload)
+            if doom is not None:
+                doom.cancel()
             with self._lock:
                 if environment.alive:
                     self._idle[function.name].append(environment)
@@ -170,7 +170,7 @@ class LocalLambda:
                 environment = self._idle[function.name].pop()
                 if environment.alive:
                     return environment
-            variables = {**_CREDENTIALS, "AWS_ENDPOINT_URL_LAMBDA": self.url, "NO_PROXY": "127.0.0.1"}
+            variables = {**_CREDENTIALS, "NO_PROXY": "127.0.0.1"}
             if self._endpoint is not None:
                 variables["AWS_ENDPOINT_URL"] = self._endpoint
             log = self._folder / f"{len(self._environments):03}-{function.name}.log"
@@ -192,46 +192,3 @@ def _letter(function: Function, failed: Invoked) -> dict[str, Any]:
         "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": failed.answer.error},
         "responsePayload": json.loads(failed.answer.payload),
     }
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, owner: LocalLambda) -> None:
-        super().__init__(("127.0.0.1", 0), _InvokeApi)
-        self.owner = owner
-
-
-class _InvokeApi(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_POST(self) -> None:
-        payload = self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"
-        parts = self.path.split("/")
-        try:
-            if parts[1:3] != ["2015-03-31", "functions"] or parts[4:] != ["invocations"]:
-                raise NotInvokedError(404, "UnknownOperationException")
-            self._invoke(unquote(parts[3]), payload)
-        except NotInvokedError as refused:
-            self._answer(refused.status, b"{}", {"x-amzn-ErrorType": refused.code})
-
-    def _invoke(self, name: str, payload: bytes) -> None:
-        owner = self.server.owner
-        if self.headers.get("X-Amz-Invocation-Type", "RequestResponse") == "Event":
-            owner.start(owner.function(name, payload, MOST_EVENT_BYTES), payload)
-            return self._answer(202, b"", {})
-        answer = owner.run(owner.function(name, payload, MOST_BYTES), payload)
-        headers = {} if answer.error is None else {"X-Amz-Function-Error": answer.error}
-        return self._answer(200, answer.payload, {"X-Amz-Executed-Version": "$LATEST", **headers})
-
-    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """The tests read what the functions say, not this."""

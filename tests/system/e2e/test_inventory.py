@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.servers.samples import sample_bucket
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket
 from tests.system.e2e.deployment import Deployment
-from tests.system.e2e.system import Make, System, told
+from tests.system.e2e.system import Make, System
 
 OBJECTS: Final = 150
 RANGES: Final = 3
@@ -30,10 +30,11 @@ def samples(stub: StubServer) -> StubBucket:
     return stub.world.buckets[BUCKET]
 
 
-def mixing(make: Make, stub: StubServer, out: Path, **changed: Any) -> System:
-    variables = {
+def mixing(make: Make, deployment: Deployment, stub: StubServer, out: Path, **variables: str) -> System:
+    given = {
         "AUDITOR_SOURCE": "mixed",
         "AUDITOR_INVENTORY": PLACE,
+        "AUDITOR_STATE_MACHINE": deployment.machine(shared=True),
         "AUDITOR_ENDPOINT_URL": stub.url,
         "AUDITOR_OUT": str(out),
         "AUDITOR_LEVEL": "metadata",
@@ -41,10 +42,10 @@ def mixing(make: Make, stub: StubServer, out: Path, **changed: Any) -> System:
         "AUDITOR_LEDGER": "",
         "AUDITOR_QUEUE": "",
         "AUDITOR_MAX_RATE": "2000",
-        "AUDITOR_MAP_RANGES": str(RANGES),
         "AUDITOR_MAP_CONCURRENCY": str(RANGES),
+        **variables,
     }
-    return make(audit={"timeout": 120.0, "variables": variables, **changed})
+    return make(audit={"timeout": 120.0, "variables": given})
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -55,14 +56,15 @@ def test_a_mixed_audit_by_the_machine_says_what_a_live_one_says(
     samples.put("made since", b"new", acl="public-read")
     samples.put(ODD_KEYS["newline"], b"written again since")
     samples.delete(next(iter(samples.objects.keys)))
-    system = mixing(make, stub, tmp_path / "shared")
-    done = deployment.execute({"bucket": BUCKET})
+    calls = str(2 * len(samples.objects.keys) // RANGES)
+    system = mixing(make, deployment, stub, tmp_path / "shared", AUDITOR_RANGE_CALLS=calls)
+    done = deployment.execute({"bucket": BUCKET}, shared=True)
     assert done["status"] == "SUCCEEDED", (done.get("error"), done.get("cause"))
-    ranges = {one.event["range"] for one in system.local.invoked if one.event["action"] == "range"}
-    assert len(ranges) == RANGES
+    assert len({name for name, _ in system.ranges()}) > 1
     mixed, asked = read_back(json.loads(done["output"])["runs"][0]), stub.count("GetObjectAcl")
-    system.fire({"bucket": BUCKET, "source": "live"})
-    live = read_back(told(system.local.invoked[-1].answer)["runs"][0])
+    system = mixing(make, deployment, stub, tmp_path / "shared")
+    assert system.fire({"bucket": BUCKET, "source": "live"}) == []
+    live = read_back(system.summaries()[-1])
     assert live.coverage == mixed.coverage
     states = assert_agree(live.objects, mixed.objects)
     assert states["partial"] > 0, "members of the report"

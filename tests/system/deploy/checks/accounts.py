@@ -44,13 +44,17 @@ class Account:
 
 
 async def empty_account(url: str, stack: Stack) -> Account:
-    """Reset the server, and make the stack's queues, topic and table, and the two buckets."""
+    """Reset the server, and make the stack's queues, topic, machine and table, and the two buckets."""
     tell(url, "reset")
     account = Account(url, stack, stack.resources())
     for one in account.resources.values():
         if one["Type"] == "AWS::SQS::Queue":
             account.client("sqs").create_queue(QueueName=one["Properties"]["QueueName"])
     account.client("sns").create_topic(Name=account.resources["AlertTopic"]["Properties"]["TopicName"])
+    machine = account.resources["AuditMachine"]["Properties"]
+    account.client("stepfunctions").create_state_machine(
+        name=machine["StateMachineName"], definition=machine["DefinitionString"], roleArn=stack.arn_of("MachineRole")
+    )
     for bucket in (AUDITED, account.reports):
         account.client("s3").create_bucket(Bucket=bucket)
     if "Ledger" in account.resources:

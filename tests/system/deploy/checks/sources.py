@@ -40,9 +40,7 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def resources_of_level(level: str) -> dict[str, dict[str, Any]]:
-    """Every resource that a level's files name, with scale=map and renew=false, by logical ID; not those of
-    deploy/parameters.js.
-    """
+    """Every resource that a level's files name, with renew=false, by logical ID; not those of deploy/parameters.js."""
     merged: dict[str, dict[str, Any]] = {}
     for reference in read(f"deploy/levels/{level}.yml")["resources"]:
         if not reference.startswith("${file("):
@@ -59,8 +57,7 @@ def functions_of_level(level: str) -> dict[str, dict[str, Any]]:
 
 
 def _path(reference: str) -> str:
-    path = reference.removeprefix("${file(").removesuffix(")}")
-    return path.replace("${self:custom.checked.scale}", "map").replace("${self:custom.checked.renew}", "false")
+    return reference.removeprefix("${file(").removesuffix(")}").replace("${self:custom.checked.renew}", "false")
 
 
 def as_list(value: Any) -> list[Any]:
