@@ -262,5 +262,5 @@ def _path(start: str) -> str:
 
 
 def seconds_since(start: str) -> float:
-    """Return the seconds since a start. start: its ID."""
-    return (datetime.now(UTC) - parse_run_id(start)).total_seconds()
+    """Return the seconds since a start or a run. start: its ID, of which the time may be a second ahead."""
+    return max(0.0, (datetime.now(UTC) - parse_run_id(start)).total_seconds())
