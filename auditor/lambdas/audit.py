@@ -10,10 +10,10 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from auditor.config.resources import Resources, open_stores
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped
@@ -22,13 +22,11 @@ from auditor.lambdas.audit_steps import AuditStep
 from auditor.lambdas.audit_target import TargetEnd
 from auditor.lambdas.deadline import DEADLINE, FunctionStop
 from auditor.lambdas.event import Invocation, is_step, read_event, read_step
-from auditor.lambdas.invocation_frame import FunctionCall, FunctionContext, invoked
+from auditor.lambdas.invocation_frame import FunctionCall, FunctionContext, invoked, opened
 from auditor.lambdas.lease import BucketLease
 from auditor.lambdas.machine import Machine
 from auditor.lambdas.start import StartBusyError, StartTarget, TargetPhase
-from auditor.lambdas.start_end import (
-    Ended,
-)
+from auditor.lambdas.start_end import Ended
 from auditor.lambdas.start_work import StartWork
 from auditor.logs import bound
 from auditor.model.summary import Summary
@@ -38,9 +36,6 @@ from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
-
-AT_ONCE: Final = 4
-"""Largest number of buckets of an account that one invocation audits side by side."""
 
 
 class AuditFunction:
@@ -87,16 +82,10 @@ class AuditFunction:
             call = FunctionCall(invocation=invocation, stores=stores, stop=stop, context=own, environ=self._environ)
             return await (AuditStep(call, read_step(event), self._batch_rows) if step else _Direct(call)).answer()
 
-    @asynccontextmanager
-    async def _opened(self, invocation: Invocation, stop: FunctionStop) -> AsyncIterator[Resources]:
-        async with AsyncExitStack() as stack:
-            async with stop.flight() as limit:
-                opening = self._opening(invocation.settings, invocation.targets)
-                resources = await stack.enter_async_context(opening)
-            if limit.expired():
-                again = json.dumps(dict(invocation.event))
-                raise RunStopped(f"no audit was started: the reports bucket did not answer; start again with {again}")
-            yield resources
+    def _opened(self, invocation: Invocation, stop: FunctionStop) -> AbstractAsyncContextManager[Resources]:
+        again = json.dumps(dict(invocation.event))
+        silent = f"no audit was started: the reports bucket did not answer; start again with {again}"
+        return opened(self._opening(invocation.settings, invocation.targets), stop, silent)
 
 
 class _Direct(StartWork):

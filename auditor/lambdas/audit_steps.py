@@ -16,9 +16,9 @@ from auditor.audit.limits import rate_share
 from auditor.audit.range_progress import range_progress
 from auditor.config.resources import Resources, with_ledger
 from auditor.config.values import MIXED
-from auditor.errors import AuditorError, RunComplete, RunDamaged, RunError, RunMissing, RunStopped, RunTaken
+from auditor.errors import AuditorError, RunComplete, RunError, RunMissing, RunStopped, RunTaken
 from auditor.estate.start import each
-from auditor.lambdas.audit_target import TargetEnd
+from auditor.lambdas.audit_target import TargetEnd, pairs_left, written_end
 from auditor.lambdas.deadline import MARGIN_SECONDS
 from auditor.lambdas.event import MachineStep, RangePair
 from auditor.lambdas.invocation_frame import FunctionCall
@@ -28,7 +28,6 @@ from auditor.lambdas.scale import Scale
 from auditor.lambdas.start import FunctionStart, StartBusyError, StartTarget, TargetPhase, seconds_since
 from auditor.lambdas.start_work import StartWork
 from auditor.logs import bound
-from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.runs.reading import RunReader
 from auditor.runs.run_plan import RunPlan, load_plan
@@ -37,8 +36,6 @@ from auditor.text import counted
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 4
-"""Largest number of buckets that one invocation begins side by side."""
 MOST_PAIRS: Final = 10_000
 """Number of ranges from which no further run is begun: these wait for the next round. It is the number of children that
 a Distributed Map runs at once (Step Functions quotas)."""
@@ -155,14 +152,10 @@ class AuditStep(StartWork):
             await self._note(place, done)
             return done
 
-    def _left_of(self, one: StartTarget) -> list[RangePair]:
+    def _left_of(self, one: StartTarget) -> Sequence[RangePair]:
         """Return the ranges that are left of a run that has begun. Blocks."""
         plan = load_plan(self._store, one.bucket, one.run or "")
-        found = () if plan is None else range_progress(self._store, plan)
-        run = one.run or ""
-        return [
-            RangePair(bucket=one.bucket, run=run, range=each.id, owner=one.owner) for each in found if not each.complete
-        ]
+        return () if plan is None else pairs_left(self._store, plan, one.owner)
 
     async def _range(self) -> dict[str, Any]:
         """Audit one range, with its share of the ceiling, until it is complete or the deadline is near."""
@@ -245,10 +238,10 @@ class AuditStep(StartWork):
             try:
                 await asyncio.to_thread(lease.renew, one.run or "", self._call.context.remaining())
                 async with with_ledger(self._call.stores, self._call.settings) as resources:
-                    done = await asyncio.to_thread(self._sums, one, resources)
-                    summary, rollups = done.summary, done.rollups
+                    sums = await asyncio.to_thread(self._sums, one, resources)
+                    done = TargetEnd(run=one.run, summary=sums.summary, rollups=sums.rollups)
             except RunComplete:  # an earlier invocation died before it told of the end
-                summary, rollups = await asyncio.to_thread(_written, run)
+                done = await asyncio.to_thread(written_end, run)
             except RunStopped as stopped:
                 log.info("%s", stopped)
                 return False
@@ -259,7 +252,7 @@ class AuditStep(StartWork):
                 await self._failed(place, error)
                 return True
             await asyncio.to_thread(lease.give_back, one.run or "")
-            await self._note(place, TargetEnd(run=one.run, summary=summary, rollups=rollups))
+            await self._note(place, done)
             return True
 
     async def _failed(self, place: int, error: AuditorError) -> None:
@@ -328,10 +321,3 @@ def active_ranges(store: Store, plan: RunPlan, at_once: int) -> int:
         if active >= at_once:
             return at_once
     return active
-
-
-def _written(run: RunReader) -> tuple[Summary, RollUps]:
-    """Return the summary and the roll-ups of a run that is complete. Blocks."""
-    if (summary := run.summary) is None:
-        raise RunDamaged(f"run {run.run_id} is complete, and has no summary: start a new run")
-    return summary, run.rollups()

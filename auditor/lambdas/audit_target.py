@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from msgspec import Struct
@@ -26,8 +26,9 @@ from auditor.errors import (
     RunMissing,
     RunStopped,
 )
+from auditor.lambdas.deadline import DEADLINE
 from auditor.lambdas.event import RangePair
-from auditor.lambdas.invocation_frame import FunctionCall
+from auditor.lambdas.invocation_frame import FunctionCall, opened
 from auditor.lambdas.lease import BucketBusy, BucketLease, Leased
 from auditor.lambdas.scale import Scale
 from auditor.lambdas.start import StartTarget
@@ -38,6 +39,7 @@ from auditor.model.summary import Summary
 from auditor.runs.paths import next_run_id
 from auditor.runs.reading import RunReader
 from auditor.runs.run_plan import RunPlan, load_plan
+from auditor.runs.stores.base import Store
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -155,22 +157,14 @@ class TargetAudit:
         except RunComplete:
             if named:
                 raise
-            return await asyncio.to_thread(self._written)
+            run = RunReader(self._stores.store, self._target.bucket, self._run)
+            return await asyncio.to_thread(written_end, run)
 
     async def _anew(self, run: str, work: Callable[[bool], Awaitable[TargetEnd]]) -> TargetEnd:
         if run != self._run:
             take = partial(self._lease.take, run, self._call.context.remaining(), anew=True)
             self._run = (await asyncio.to_thread(take)).run
         return await work(False)
-
-    def _written(self) -> TargetEnd:
-        """Return the end of a run that is complete: the invocation that completed it may have died before it told the
-        end. Blocks.
-        """
-        run = RunReader(self._stores.store, self._target.bucket, self._run)
-        if (summary := run.summary) is None:
-            raise RunDamaged(f"run {self._run} is complete, and has no summary: start a new run")
-        return TargetEnd(run=self._run, summary=summary, rollups=run.rollups())
 
     async def _alone(self, resume: bool) -> TargetEnd:
         stop, hands_on = self._stop, self._call.context.machine is not None
@@ -211,10 +205,8 @@ class TargetAudit:
             if await asyncio.to_thread(self._files_spread) > before:  # the report of S3 Inventory is long
                 return TargetEnd(run=self._run, left=True, again=True)
             raise
-        left = await asyncio.to_thread(self._unfinished, plan)
-        log.info("%d of %d ranges are to be audited", len(left), len(plan.ranges))
-        owner = self._one.owner
-        pairs = tuple(RangePair(bucket=self._target.bucket, run=plan.run, range=name, owner=owner) for name in left)
+        pairs = await asyncio.to_thread(pairs_left, self._stores.store, plan, self._one.owner)
+        log.info("%d of %d ranges are to be audited", len(pairs), len(plan.ranges))
         return TargetEnd(run=plan.run, pairs=pairs, left=True)
 
     async def _number(self) -> int:
@@ -225,26 +217,16 @@ class TargetAudit:
             raise RunStopped(f"{self._target.uri} did not answer before the end ({self._stop.reason})")
         return found
 
-    def _unfinished(self, plan: RunPlan) -> list[str]:
-        return [one.id for one in range_progress(self._stores.store, plan) if not one.complete]
-
     def _files_spread(self) -> int:
         """Return how many data files of the report of S3 Inventory are spread over the ranges. Blocks."""
         if self._settings.source != MIXED:
             return 0
         return files_spread(self._stores.store, self._target.bucket, self._run)
 
-    @asynccontextmanager
-    async def _resources(self) -> AsyncIterator[Resources]:
-        """Open the ledger and the queue, and yield all resources. Raises RunStopped if they do not answer before the
-        stop.
-        """
-        async with AsyncExitStack() as stack:
-            async with self._stop.flight() as limit:
-                resources = await stack.enter_async_context(with_ledger(self._stores, self._settings))
-            if limit.expired():
-                raise RunStopped(f"the ledger or the queue did not answer before the end ({self._stop.reason})")
-            yield resources
+    def _resources(self) -> AbstractAsyncContextManager[Resources]:
+        """Open the ledger and the queue, for all resources. Raises RunStopped if they do not answer before the stop."""
+        silent = "the ledger or the queue did not answer before the end"
+        return opened(with_ledger(self._stores, self._settings), self._stop, f"{silent} ({DEADLINE})")
 
     def _new_audit(
         self, resources: Resources, *, resume: bool, hands_on: bool = False, division: Division | None = None
@@ -275,6 +257,21 @@ class TargetAudit:
             error.args = (f"{self._target.uri}: {error}; start again with the event {again}",)
         else:
             error.args = (f"{self._target.uri}, run {run}: {error}; the next start resumes it, or the event {again}",)
+
+
+def pairs_left(store: Store, plan: RunPlan, owner: str | None) -> tuple[RangePair, ...]:
+    """Return the ranges of a run that are not complete. Blocks. owner: number of the bucket's account, or None."""
+    left = [one.id for one in range_progress(store, plan) if not one.complete]
+    return tuple(RangePair(bucket=plan.target.bucket, run=plan.run, range=name, owner=owner) for name in left)
+
+
+def written_end(run: RunReader) -> TargetEnd:
+    """Return the end of a run that is complete: the invocation that completed it may have died before it told the end.
+    Blocks.
+    """
+    if (summary := run.summary) is None:
+        raise RunDamaged(f"run {run.run_id} is complete, and has no summary: start a new run")
+    return TargetEnd(run=run.run_id, summary=summary, rollups=run.rollups())
 
 
 def _outcome(summary: Summary, saved: str | None) -> str:

@@ -9,8 +9,8 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Self
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.resources import Resources
 from auditor.config.settings import CHANNELS, Settings
-from auditor.errors import AuditorError, RunTaken
+from auditor.errors import AuditorError, RunStopped, RunTaken
 from auditor.lambdas.deadline import FunctionStop, stop_before_deadline
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.machine import Machine, StateMachine
@@ -30,6 +30,8 @@ from auditor.model.target import Target
 from auditor.runs.stores.base import Store
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def print_line(line: str) -> None:
@@ -123,6 +125,19 @@ class FunctionCall(Struct, frozen=True, kw_only=True):
     def measure(self, values: Mapping[str, float], target: Target | None = None) -> None:
         """Write one line of metrics, as FunctionContext.measure() does."""
         self.context.measure(self.environ, values, target)
+
+
+@asynccontextmanager
+async def opened(opening: AbstractAsyncContextManager[T], stop: FunctionStop, silent: str) -> AsyncIterator[T]:
+    """Open something for the `with` block. Raises RunStopped with the sentence `silent` if a server does not answer
+    before the stop.
+    """
+    async with AsyncExitStack() as stack:
+        async with stop.flight() as limit:
+            found = await stack.enter_async_context(opening)
+        if limit.expired():
+            raise RunStopped(silent)
+        yield found
 
 
 @asynccontextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from auditor.config.resources import Resources, open_resources
 from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
 from auditor.lambdas.deadline import FunctionStop
 from auditor.lambdas.event import Invocation, read_event, run_of
-from auditor.lambdas.invocation_frame import FunctionContext, invoked
+from auditor.lambdas.invocation_frame import FunctionContext, invoked, opened
 from auditor.lambdas.machine import MOST_FRUITLESS, Machine
 from auditor.logs import bound
 from auditor.model.target import Target
@@ -61,17 +61,11 @@ class VerifyFunction:
             return await (work.targets() if invocation.verification is None else work.step(invocation.verification))
 
 
-@asynccontextmanager
-async def _opened(invocation: Invocation, stop: FunctionStop) -> AsyncIterator[Resources]:
-    async with AsyncExitStack() as stack:
-        async with stop.flight() as limit:
-            opening = open_resources(invocation.settings, invocation.targets, hashing=False)
-            resources = await stack.enter_async_context(opening)
-        if limit.expired():
-            again = "; ".join(invocation.again(target, None) for target in invocation.targets)
-            silent = "the ledger or the reports bucket did not answer"
-            raise RunStopped(f"no verification was started: {silent}; start again with the event {again}")
-        yield resources
+def _opened(invocation: Invocation, stop: FunctionStop) -> AbstractAsyncContextManager[Resources]:
+    again = "; ".join(invocation.again(target, None) for target in invocation.targets)
+    silent = "the ledger or the reports bucket did not answer"
+    opening = open_resources(invocation.settings, invocation.targets, hashing=False)
+    return opened(opening, stop, f"no verification was started: {silent}; start again with the event {again}")
 
 
 class _Invocation:
