@@ -30,14 +30,12 @@ from auditor.model.line_records import encode_object
 from auditor.model.object import Evidence
 from auditor.model.target import Target
 from auditor.rules import RULES
-from auditor.rules.judge import Judge
-from auditor.rules.plan import make_plan
-from auditor.rules.selection import select
+from auditor.rules.base import make_plan
+from auditor.rules.judge import Judge, select
 from auditor.runs.parts import PartFile
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import Caller, ConcurrencyLimit
 from auditor.s3.engines.base import ListQuery, Position
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import pages

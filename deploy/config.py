@@ -12,7 +12,7 @@ from auditor.config.file import DEFAULT_FILE, load
 from auditor.config.layers import resolve
 from auditor.errors import UsageError
 from auditor.rules import RULES
-from auditor.rules.selection import select
+from auditor.rules.judge import select
 from deploy.cut import Files
 from deploy.errors import BuildError
 

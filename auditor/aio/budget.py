@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from auditor.aio.groups import task_group
+from auditor.aio.tasks import task_group
 
 
 class Sized(Protocol):

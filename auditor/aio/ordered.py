@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.aio.tasks import task_group
 
 
 class Keyed(Protocol):

@@ -17,12 +17,12 @@ from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
 from auditor.s3 import bucket as bucketfacts
+from auditor.s3.bucket import asking, find_region
 from auditor.s3.calls import Caller
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.key_policies import KeyPolicies, open_key_policies
-from auditor.s3.open import asking, find_region
 from auditor.verdict.public import is_public
 
 

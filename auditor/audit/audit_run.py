@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from auditor.aio.stop import Stop
 from auditor.audit.begin_run import BegunRun, Division, RunStart, begin_run, calls_per_object, open_run
 from auditor.audit.conclude_run import Concluded, RunConclusion, RunSums, added_ranges, conclude_run
-from auditor.audit.folder_thread import FolderThread, silent
 from auditor.audit.limits import Limits, check_budget, permits_of
-from auditor.audit.run_context import AuditProcess, RunContext
+from auditor.audit.run_context import AuditProcess, FolderThread, RunContext, silent
 from auditor.audit.work_range import RangeWork, open_range
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
@@ -30,7 +29,7 @@ from auditor.model.target import Target
 from auditor.progress import RunCounts, Snapshot
 from auditor.runs.paths import checkpoint_name, new_run_id, parse_run_id, range_keys_name, run_path
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.segment import PART_LINES
 from auditor.runs.stores.base import LockingStore
 from auditor.s3.engines.base import EngineChoice

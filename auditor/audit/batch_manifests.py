@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from auditor.aws.partition import partition_of
+from auditor.aws.plain import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunStopped
@@ -17,10 +17,9 @@ from auditor.hashing.batch.job import FOLDER, MOST_ROWS, JobOwner, write_batch
 from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
-from auditor.runs.documents import JsonFile
 from auditor.runs.parts import Part
 from auditor.runs.reading import RunReader
-from auditor.runs.seal import SealedPart
+from auditor.runs.run_files import JsonFile, SealedPart
 from auditor.text import counted
 
 _NAME: Final = f"{FOLDER}/progress.json"

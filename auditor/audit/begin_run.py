@@ -12,27 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aio.groups import task_group
+from auditor.aio.tasks import task_group
 from auditor.audit.ask_bucket import ask_bucket, ask_setting
-from auditor.audit.folder_thread import silent
-from auditor.audit.judging_configuration import new_plan
+from auditor.audit.judging_configuration import begun_plan, check_facts, judging, new_plan
 from auditor.audit.limits import Limits, check_budget, planning_calls, settings_after
 from auditor.audit.range_progress import RangeProgress, range_progress
-from auditor.audit.resume import begun_plan, check_facts, judging
-from auditor.audit.run_context import AuditProcess, RunContext
+from auditor.audit.run_context import AuditProcess, RunContext, silent
 from auditor.aws.connection import Connection
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.errors import OutputError, RunTaken
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
-from auditor.rules.base import Rule
-from auditor.rules.plan import Plan, judges_values, make_plan
-from auditor.runs.latest import last_run
+from auditor.rules.base import Plan, Rule, judges_values, make_plan
 from auditor.runs.paths import later_run_id, range_name, run_path
-from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import LISTING, PlannedRange, RunPlan
-from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.reading import RunReader, last_run
+from auditor.runs.run_files import LISTING, PLAN, PlannedRange, RunPlan
 from auditor.runs.stores.base import ConditionalStore
 
 if TYPE_CHECKING:
@@ -301,7 +296,7 @@ class _Begin:
         if alone or run.settings.source != MIXED:
             return
         from auditor.audit.sources.inventory_by_range import spread_report  # imports csv and tempfile
-        from auditor.s3.inventory.configured import inventory_place
+        from auditor.s3.inventory.setup import inventory_place
 
         asking = partial(ask_setting, run.settings, run.connection, run.caller, run.engines)
         place = await inventory_place(run.settings.inventory, run.plan.target, asking)

@@ -22,22 +22,23 @@ from auditor.model.object import Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Recorded, Seen, Standing, seen_of
 from auditor.model.summary import ChangeKind, Summary
 from auditor.model.target import Target
-from auditor.reports.changes import causes_between, moved_by
-from auditor.reports.compare import (
+from auditor.reports.changes import (
     Step,
     added_step,
     bucket_kind,
+    causes_between,
     fingerprints,
     judged_rules,
     kept_step,
     lost_kind,
+    moved_by,
     verdict_of,
     verdict_step,
     worsening,
 )
 from auditor.runs.paths import began_at
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.run_results import RunResults, seen_in
 from auditor.runs.tally import Tally
 from auditor.text import visible

@@ -1,5 +1,7 @@
 """Conclude a run: sum its ranges up, prove that they are the whole target, compare it with the last run, and write its
 reports, its seal and its summary.
+
+The summary and the page are made in one way for a run that ends, is judged again, or was killed.
 """
 
 from __future__ import annotations
@@ -7,44 +9,57 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from auditor.audit.batch_manifests import BatchManifests
+from auditor.audit.judging_configuration import begun_plan, judging
 from auditor.audit.range_progress import RangeState, range_states
-from auditor.audit.resume import begun_plan, judging
-from auditor.audit.run_summary import RunEnd, page_of, summarize
 from auditor.audit.sources.spread_file import RunReport
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
+from auditor.model.access import Verdict
 from auditor.model.dates import iso_date
+from auditor.model.exception import ExceptionUse
+from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.json_codec import JsonError
 from auditor.model.object import Skipped
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps
-from auditor.model.summary import Changes, Resume, Summary
+from auditor.model.summary import (
+    AcceptedHoles,
+    CallCounts,
+    Changes,
+    Coverage,
+    ExceptedCounts,
+    Resume,
+    Summary,
+    UnreadCount,
+)
 from auditor.model.target import Target
 from auditor.reports.changes import changes_since
 from auditor.reports.first_steps import JudgedFor
 from auditor.reports.rollup import RollUpBuilder, finished_rollups
-from auditor.reports.summary import not_looked_at
+from auditor.reports.summary import audiences_of, hashing_of, kept_of, kept_words, largest_first, not_looked_at
 from auditor.reports.trend import trend
 from auditor.rules import RULES
-from auditor.rules.plan import make_plan
-from auditor.runs.documents import damaged
+from auditor.rules.base import make_plan
+from auditor.rules.exceptions import Exceptions
 from auditor.runs.key_file import NAME as KEYS
 from auditor.runs.key_file import KeyFile, StoredPolicies, stored_policies, with_policies
 from auditor.runs.paths import checkpoint_name
 from auditor.runs.reading import RunReader
 from auditor.runs.run_end import PAGE, RunClosing
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import SealedPart
+from auditor.runs.run_files import RunPlan, SealedPart, damaged
 from auditor.runs.stores.base import LockingStore
 from auditor.runs.tally import Tally
-from auditor.s3.object_facts import NO_OBJECT_ACLS
+from auditor.s3.gather import NO_OBJECT_ACLS
 from auditor.text import counted
+from auditor.verdict.trust import Trust
 
 LOCK: Final = "end"
 """The name of the lock that the process holds in a directory while it ends a run of several ranges."""
@@ -285,3 +300,92 @@ def _add(sums: RunSums, run: RunReader, one: RangeState) -> None:
         sums.rollups.include(state.rollups)
     except JsonError as error:
         raise damaged(f"{run.uri}/{checkpoint_name(one.range.id)}", error) from error
+
+
+class RunEnd(Struct, frozen=True, kw_only=True):
+    """The facts of a run at its end, of which its summary is made.
+
+    run: its ID. out: URI of its folder. settings: those by which it judged. now: the time by which exceptions hold, in
+    ISO 8601 in UTC. tally: its counts. rules_undecided: the rules that lacked a fact of the bucket. algorithms: the
+    wanted digests that the summary counts; None without a ledger. not_looked_at: phrases on the things that it did not
+    look at. seconds: its duration. resume: the point from which it can be resumed; None for a complete run.
+    """
+
+    run: str
+    out: str
+    target: Target
+    settings: Settings
+    now: str
+    tally: Tally
+    rules_undecided: Sequence[RuleUndecided]
+    algorithms: Sequence[str] | None
+    not_looked_at: Sequence[str]
+    seconds: float
+    resume: Resume | None
+    changes: Changes = Changes()
+
+
+def summarize(end: RunEnd) -> Summary:
+    """Make the summary of a run from its present counts. Further counting does not change the summary.
+
+    Raises ValueError if the counts do not add up.
+    """
+    settings, tally, target, complete = end.settings, end.tally, end.target, end.resume is None
+    tally.check(hashing=end.algorithms is not None)
+    empty = target.lists_nothing(tally.coverage["listed"] + tally.coverage["delete_markers"])
+    undecided, kept = tally.rules_undecided(end.rules_undecided), kept_of(tally)
+    accepted_rules, exceptions = _exceptions(end, undecided)
+    unread = largest_first(tally.unread).items()
+    return Summary(
+        run=end.run,
+        out=end.out,
+        target=target,
+        engine=settings.engine,
+        complete=complete,
+        nothing_listed=complete and empty and not settings.allow_empty,
+        coverage=Coverage(**tally.coverage),
+        verdicts=dict(tally.verdicts),
+        audiences=audiences_of(tally),
+        trust_unused=Trust.of(settings.trusted).unused(tally.trusted),
+        findings=dict(tally.findings),
+        rules=largest_first(tally.rules),
+        rules_undecided=undecided,
+        unread=tuple(UnreadCount(*reason.partition(" ")[::2], number) for reason, number in unread),
+        accepted=AcceptedHoles(tally.accepted, accepted_rules, largest_first(tally.failed_accepted)),
+        changes=end.changes,
+        excepted=ExceptedCounts(
+            {verdict.value: tally.excepted_verdicts.get(verdict, 0) for verdict in Verdict},
+            {severity.value: tally.excepted_findings.get(severity, 0) for severity in Severity},
+            tally.accepted,
+        ),
+        exceptions=exceptions,
+        hashing=None if end.algorithms is None else hashing_of(tally, end.algorithms),
+        healed=tally.healed,
+        calls=CallCounts(**tally.calls),
+        kept=kept,
+        not_looked_at=tuple(dict.fromkeys((*end.not_looked_at, *kept_words(kept)))),
+        seconds=round(end.seconds, 1),
+        resume=end.resume,
+    )
+
+
+def _exceptions(end: RunEnd, undecided: Sequence[RuleUndecided]) -> tuple[int, tuple[ExceptionUse, ...]]:
+    """Return the number of these undecided rules that are accepted, and all exceptions with their states."""
+    exceptions, tally = Exceptions(end.settings.exceptions, end.target.bucket, end.now[:10]), end.tally
+    rules = exceptions.of_rules(undecided)
+    used = [*rules.used, *rules.expired]
+    return len(rules.used), exceptions.states(
+        lambda name: tally.exceptions.get(name, 0) + used.count(name),
+        lambda name: tally.shadowed.get(name, 0) + rules.shadowed.count(name),
+    )
+
+
+def page_of(summary: Summary, bucket: RunPlan, rollups: RollUps, index: str | None = None) -> str:
+    """Return the page of a run as HTML. bucket: its run.json. index: relative address of the index page; None if
+    there is none. The page's commands have the whole path of the run's folder.
+    """
+    from auditor.reports.page import build, render  # imports Jinja
+
+    place = summary.out if "://" in summary.out else str(Path(summary.out).absolute())
+    whole = replace(summary, out=place)
+    return render.render("audit.html", build.page_data(whole, bucket, rollups, index))

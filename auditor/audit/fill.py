@@ -8,13 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.audit.judging_configuration import judged_by
+from auditor.audit.judging_configuration import judged_by, selection_of
 from auditor.audit.record import RecordJudge
-from auditor.audit.resume import selection_of
 from auditor.audit.run_context import RunContext
-from auditor.audit.sources.stored_objects import FillRecordJudge, StoredObjects
+from auditor.audit.sources.stored_objects import FillRecordJudge, StoredFindings, StoredObjects, stored_counts
 from auditor.audit.sources.walk import RunObjects
-from auditor.audit.stored import StoredFindings, stored_counts
 from auditor.config.layers import Layer
 from auditor.config.settings import Settings
 from auditor.config.values import LIVE
@@ -24,14 +22,12 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Summary
 from auditor.model.version import VERSION
+from auditor.rules.base import Plan, make_plan
 from auditor.rules.judge import Judge
-from auditor.rules.plan import Plan, make_plan
 from auditor.runs.paths import began_at
 from auditor.runs.reading import RunReader, link_to
-from auditor.runs.run_plan import NAME as PLAN
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import PLAN, Link, RunPlan
 from auditor.runs.run_results import RunResults
-from auditor.runs.seal import Link
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine

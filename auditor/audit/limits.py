@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from auditor.config.settings import Settings
 from auditor.errors import LimitTooLow
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
+from auditor.s3.calls import AUTO_CEILING, AUTO_START, Caller, ConcurrencyLimit, first_in_flight
 from auditor.s3.prices import in_dollars, in_pico, prices_with
 
 TARGETS_AT_ONCE: Final = 8

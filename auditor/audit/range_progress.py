@@ -9,15 +9,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.aio.threads import in_order
+from auditor.aio.tasks import in_order
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.documents import parsed
 from auditor.runs.parts import Part, found_parts, sealed_from_store
 from auditor.runs.paths import checkpoint_name, range_seal_name, run_path
 from auditor.runs.reading import parse_seal
-from auditor.runs.run_plan import PlannedRange, RunPlan
-from auditor.runs.seal import SealedPart, sorted_parts
-from auditor.runs.segment_seal import empty_parts
+from auditor.runs.run_files import PlannedRange, RunPlan, SealedPart, parsed, sorted_parts
+from auditor.runs.segment import empty_parts
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible

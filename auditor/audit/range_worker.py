@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop
 from auditor.audit.audit_run import RangeAudit
-from auditor.audit.range_orders import LONGEST, Order, RangeOutcome, Report, Start, read_settings, whole_lines
+from auditor.audit.jobs import LONGEST, Order, RangeOutcome, Report, Start, read_settings, whole_lines
 from auditor.config.resources import Resources, open_resources
 from auditor.errors import AuditorError, LimitTooLow, RunComplete, RunError, RunTaken
 from auditor.model.json_codec import decode, encode_line

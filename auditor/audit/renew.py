@@ -32,16 +32,15 @@ from auditor.model.finding import Judgement
 from auditor.model.line_records import finding_line, object_line
 from auditor.model.object import Acl, Evidence, Head, ObjectRef, ReadAt, Skipped
 from auditor.model.target import Target
+from auditor.rules.base import make_plan
 from auditor.rules.exceptions import Exceptions
 from auditor.rules.judge import Judge
-from auditor.rules.plan import make_plan
-from auditor.runs.latest import latest_runs
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, latest_runs
 from auditor.runs.renewals import is_renewal, read_renewals, write_renewals
-from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.run_files import PLAN
 from auditor.runs.stores.base import Store
-from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.object_facts import stand_in
+from auditor.s3.calls import ConcurrencyLimit
+from auditor.s3.gather import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import visible

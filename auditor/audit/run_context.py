@@ -1,31 +1,75 @@
-"""The values that the parts of an audit share: those of the process, and those of the run that has begun."""
+"""The values that the parts of an audit share: those of the process, with the thread that reads and writes the run
+folder, and those of the run that has begun.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any, Self
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
-from auditor.audit.folder_thread import FolderThread
 from auditor.audit.sources.walk import FactSource
 from auditor.aws.connection import Connection
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
+from auditor.errors import RunStopped
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
-from auditor.rules.base import Rule
-from auditor.rules.plan import Plan
+from auditor.rules.base import Plan, Rule
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import PlannedRange, RunPlan
+from auditor.runs.run_files import PlannedRange, RunPlan
+from auditor.runs.segment import Segment
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.rate import RateLimit
+
+T = TypeVar("T")
+
+
+class FolderThread:
+    """Runs blocking work on a run folder in one thread. stop: ends the time for saving, once it is set."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+
+    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Run the work in the thread, with the present labels of the log, and return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work, *args)
+
+    async def save(self, uri: str, work: Callable[[], T]) -> T:
+        """Run work that writes the run folder, and return its result. uri: of the folder.
+
+        Raises RunStopped if the work has not ended when the time for saving after a stop is over.
+        """
+        async with self._stop.saving() as limit:
+            result: T = await self.run(work)
+        if limit.expired():
+            raise silent(uri, self._stop)
+        return result
+
+    async def close(self, segment: Segment) -> None:
+        """Close a segment, unless the time for saving is over."""
+        async with self._stop.saving():
+            await self.run(segment.close)
+
+    def end(self) -> None:
+        """End the thread without waiting: a store that does not answer would block for minutes."""
+        self._executor.shutdown(wait=False)
+
+
+def silent(uri: str, stop: Stop) -> RunStopped:
+    """Return the error for a server that did not answer before the end. uri: the place that was asked."""
+    return RunStopped(f"{uri} did not answer before the end ({stop.reason})")
 
 
 class AuditProcess(Struct, frozen=True, kw_only=True):

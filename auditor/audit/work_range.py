@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from auditor.aio.groups import task_group
+from auditor.aio.tasks import task_group
 from auditor.audit.ask_bucket import ask_setting
 from auditor.audit.begin_run import calls_per_object, listed_by
 from auditor.audit.compare_with_last import LastRunComparison
-from auditor.audit.folder_thread import silent
-from auditor.audit.judging_configuration import judge_of
+from auditor.audit.judging_configuration import begun_rollups, check_rollups, judge_of
 from auditor.audit.range_progress import damage
 from auditor.audit.record import LineWriter, Recorder, RecordJudge, RunExceptions
-from auditor.audit.resume import begun_rollups, check_rollups
-from auditor.audit.run_context import RunContext
+from auditor.audit.run_context import RunContext, silent
 from auditor.audit.sources.last_run import LastRunFacts, reused_groups
 from auditor.audit.sources.walk import FactSource, Listing, ObjectWalk, RunObjects
 from auditor.config.values import MIXED
@@ -29,22 +27,21 @@ from auditor.hashing.queue.send import Dispatcher
 from auditor.model.dates import iso_date
 from auditor.model.object import Skipped
 from auditor.model.summary import NO_INVENTORY
-from auditor.reports.compare import judged_by
+from auditor.reports.changes import judged_by
 from auditor.reports.first_steps import JudgedFor
+from auditor.rules.base import judges_values
 from auditor.rules.judge import Judge
-from auditor.rules.plan import judges_values
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.key_file import KeyFile, StoredPolicies, range_policies
 from auditor.runs.parts import found_parts
 from auditor.runs.paths import began_at, run_path
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.run_files import PLAN
 from auditor.runs.segment import PART_LINES, Segment
 from auditor.runs.tally import Tally
 from auditor.s3.engines.base import Engine
-from auditor.s3.gather import gather
+from auditor.s3.gather import gather, stand_in
 from auditor.s3.key_policies import open_key_policies
-from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.text import counted, visible
 
@@ -118,7 +115,6 @@ class RangeWork:
         """The counts of the range."""
         self.sums = self.tally
         """The counts of the range for the summary of the run, once record() has ended."""
-        self._judged_at = iso_date(run.plan.now)
         self._judge: Judge | None = None
         self.rollups = begun_rollups(run.state)
         self.segment = Segment(
@@ -133,9 +129,6 @@ class RangeWork:
             keys=None if run.keys is None else self._keys,
             rollups=self.rollups,
         )
-        exceptions = RunExceptions(run.settings, run.target.bucket, run.plan.now, self.tally)
-        keeps_values = run.settings.keep_metadata
-        self._lines = LineWriter(self.segment, self.tally, exceptions, self.rollups, keeps_values=keeps_values)
         self._first_saved = self.segment.saved_key
 
     @property
@@ -168,9 +161,9 @@ class RangeWork:
                 self._listing.begin(run.remaining)
                 stack.push_async_callback(self._listing.close)
             comparison = await run.thread.run(self._compare_with_last)
-            trusted, versions = run.settings.trusted, run.target.versions
-            self.rollups.count_kinds(JudgedFor(run.facts, trusted, versions, self._judged_at))
-            judge = judge_of(run.settings, run.judging, run.facts, versions=versions, now=self._judged_at)
+            trusted, versions, judged_at = run.settings.trusted, run.target.versions, iso_date(run.plan.now)
+            self.rollups.count_kinds(JudgedFor(run.facts, trusted, versions, judged_at))
+            judge = judge_of(run.settings, run.judging, run.facts, versions=versions, now=judged_at)
             self._judge = judge
             self._reader = ObjectReader(
                 engine, run.caller, run.judging.ask, run.settings.algorithms, stand_in(run.facts), run.keys
@@ -292,10 +285,12 @@ class RangeWork:
             from auditor.audit.hashing import open_fixity  # thirty modules, for audits with a ledger alone
 
             fixity = open_fixity(run, run.places.ledger, self._engine, stack)
+        exceptions = RunExceptions(settings, bucket, run.plan.now, self.tally)
+        values = settings.keep_metadata
         return Recorder(
             judge=judge,
             comparison=comparison,
-            lines=self._lines,
+            lines=LineWriter(self.segment, self.tally, exceptions, self.rollups, keeps_values=values),
             fixity=fixity,
             dispatcher=dispatcher,
             calls=run.caller.counts,

@@ -1,7 +1,8 @@
 """Read the AWS configuration without the SDK, if it is plain: access keys, a region, endpoints, and nothing else.
 
 The SDK's imports and clients take more CPU than an audit of a hundred objects. Lambda functions have a plain
-configuration: their keys are in the environment. In every other case the SDK has to read the configuration.
+configuration: their keys are in the environment. In every other case the SDK has to read the configuration. The
+partition follows from the region.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -214,3 +216,14 @@ def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
         raise UsageError(
             f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
         )
+
+
+@cache
+def partition_of(region: str | None) -> str:
+    """Return the partition of a region (aws, aws-cn ..) by botocore's table; "aws" for None and for unknown regions."""
+    from botocore import exceptions, session  # few runs ask for a partition
+
+    try:
+        return str(session.Session().get_partition_for_region(region)) if region else "aws"
+    except exceptions.UnknownRegionError:
+        return "aws"

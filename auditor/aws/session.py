@@ -21,8 +21,8 @@ from auditor.aws.answer_limits import SERVICE, AnswerLimits, bounded
 from auditor.aws.connection import Connection, CredentialProvider, SharedCredentials
 from auditor.aws.plain import custom_endpoint
 from auditor.aws.profiles import file_errors
-from auditor.aws.scheme import with_warning
 from auditor.aws.sdk_errors import sdk_errors
+from auditor.aws.sigv4 import with_warning
 from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 

@@ -1,24 +1,26 @@
-"""Sign requests with AWS Signature Version 4. Costly parts of the signature are computed once a day.
+"""Sign requests with AWS Signature Version 4, and warn of a session token that leaves this machine without TLS.
 
-Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
+Costly parts of the signature are computed once a day. Source: Amazon S3 API reference, "Authenticating Requests: Using
+the Authorization Header (AWS Signature Version 4)".
 """
 
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 import time
 from collections.abc import Iterable
+from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from auditor.aws.scheme import leaves_in_the_open, warn_of_token
-
 if TYPE_CHECKING:
     from _hashlib import HASH
+
 
 EMPTY_BODY: Final = sha256(b"").hexdigest()
 """The payload hash of a request without a body."""
@@ -227,3 +229,33 @@ def check_credentials(credentials: Credentials) -> None:
 def _check_value(name: str, value: str) -> None:
     if not _VALUE(value):
         raise UnsignableError(f"the header {name} would hold a line break or another forbidden character")
+
+
+log = logging.getLogger(__name__)
+
+
+def leaves_in_the_open(url: str) -> bool:
+    """True if requests to the URL leave this machine without TLS."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
+
+
+@cache
+def warn_of_token(server: str) -> None:
+    """Warn that requests with a session token go to the server. server: its scheme, host and port. A second call for
+    the same server does nothing.
+    """
+    log.warning("a session token is sent to %s without encryption, where others may read it: use https", server)
+
+
+def with_warning(client: Any) -> Any:
+    """Let an SDK client call warn_of_token() before it sends a token in the open. Return the client."""
+    client.meta.events.register("before-send", _sent)
+    return client
+
+
+def _sent(request: Any, **_: Any) -> None:
+    if "X-Amz-Security-Token" in request.headers and leaves_in_the_open(request.url):
+        parts = urlsplit(request.url)
+        warn_of_token(f"{parts.scheme}://{parts.netloc}")

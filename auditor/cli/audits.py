@@ -16,21 +16,18 @@ from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
 from auditor.audit.audit_run import Audit
-from auditor.audit.resume import check_selection, judging, rules_of
+from auditor.audit.judging_configuration import check_selection, judging, rules_of
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import flag_of
 from auditor.cli.output import print_json, print_text, remark, say
-from auditor.cli.progress import Show
-from auditor.cli.run_targets import each_target
-from auditor.cli.telling import Teller
-from auditor.cli.terminal import columns, named_place, options_of
+from auditor.cli.progress import Show, columns, named_place, options_of
+from auditor.cli.run_targets import Teller, each_target
 from auditor.config.resources import Resources, open_resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, UsageError
 from auditor.estate.index import NAME as INDEX
-from auditor.estate.index import entry_of, others_in, write_index
-from auditor.estate.index_entries import entries_beside
+from auditor.estate.index import entries_beside, entry_of, others_in, write_index
 from auditor.estate.start import AuditStart, check_jobs
 from auditor.model.alert import Alert
 from auditor.model.rollup import RollUps
@@ -42,8 +39,7 @@ from auditor.offline.formats.markdown import failed_comment
 from auditor.offline.run_text import TargetResult, closing_table, render
 from auditor.reports.alert import alert_of, event_of
 from auditor.reports.phrases import shell_line
-from auditor.reports.sum_summaries import IndexEntry
-from auditor.reports.summary import exit_code
+from auditor.reports.summary import IndexEntry, exit_code
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import Store
 from auditor.text import visible

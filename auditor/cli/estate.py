@@ -14,15 +14,14 @@ from auditor.cli import signals
 from auditor.cli.audits import Audits, check_audit, offer_to_resume
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.output import expect, heard, print_json, print_text, say
-from auditor.cli.telling import Teller
-from auditor.cli.terminal import named_place
+from auditor.cli.progress import named_place
+from auditor.cli.run_targets import Teller
 from auditor.config.estate import read_estate
 from auditor.config.resources import Resources, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, UsageError
 from auditor.estate.files import EstateFiles
-from auditor.estate.index import write_index
-from auditor.estate.index_entries import index_entries
+from auditor.estate.index import index_entries, write_index
 from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, report_of
 from auditor.estate.select_buckets import ChosenBucket
 from auditor.estate.start import open_estate

@@ -1,32 +1,71 @@
-"""The flag --fill of `auditor audit`: fill a run, and print the summary of the new one."""
+"""The flag --fill of `auditor audit`: fill a run, or continue to fill it, and print the summary of the new one."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
 from auditor.aio.stop import Stop
-from auditor.audit.fill import complete_summary, has_holes
-from auditor.audit.fill_run import fill_audit
+from auditor.audit.audit_run import Audit
+from auditor.audit.fill import Filling, complete_summary, has_holes
 from auditor.cli import signals
 from auditor.cli.audits import announce, remark_on
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import flag_of
 from auditor.cli.output import print_text, say
-from auditor.cli.progress import Show
+from auditor.cli.progress import Show, options_of
 from auditor.cli.run_targets import each_target
-from auditor.cli.terminal import options_of
 from auditor.config.resources import Resources, check_output
+from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.offline.folder_place import named_run, open_run
 from auditor.offline.formats import FORMATS
 from auditor.reports.summary import exit_code
+from auditor.runs.paths import later_run_id, new_run_id
 from auditor.runs.reading import RunReader
+from auditor.runs.segment import PART_LINES
 from auditor.text import visible
+
+
+def fill_audit(
+    run: RunReader,
+    settings: Settings,
+    places: Resources,
+    stop: Stop,
+    *,
+    began: Callable[[str], None] | None = None,
+    resume: str | None = None,
+    part_lines: int = PART_LINES,
+) -> Audit:
+    """Return the audit that fills a run. Blocks a moment to read the run's files.
+
+    The new run has the filled run's target, configuration and time of judging, and is written beside it. Objects of
+    which all was read keep their lines, unless a fact of the bucket is known now that was not.
+
+    run: a complete run, with its files. settings: connection and pace; the rest comes from the run. places: the store
+    of the run folders. resume: ID of an earlier fill of the same run, to continue it. Raises UsageError if the run
+    cannot be filled.
+    """
+    filling = Filling(run, settings)
+    return Audit(
+        filling.file.target,
+        filling.settings,
+        places,
+        stop,
+        filling=filling,
+        began=began,
+        run_id=resume or later_run_id(new_run_id(datetime.now(UTC), secrets.token_bytes(3)), run.run_id),
+        resume=resume is not None,
+        part_lines=part_lines,
+    )
+
 
 _OF_THE_RUN: Final = (
     *("versions", "start_after", "stop_at", "level", "only", "ignore", "semantics", "key_policies", "out"),

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from auditor.config.exceptions import check_day
+from auditor.config.entries import check_day
 from auditor.config.toml_tables import entry_label, read_table, read_toml
 from auditor.errors import ConfigError
 from auditor.model.estate import BucketPattern, EstateAccount, Exclusion, Restriction

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
-from auditor.config.accounts import NamedAccount, check_accounts
-from auditor.config.exceptions import checked_exceptions
+from auditor.config.entries import NamedAccount, check_accounts, checked_exceptions
 from auditor.config.layers import Layer, environment_layer, resolve, variable
 from auditor.config.settings import SETTINGS, Settings
 from auditor.config.toml_tables import read_table, read_toml, unknown_key

@@ -22,11 +22,10 @@ from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.direct_objects import KeptTransports
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.bucket import open_in_its_region
+from auditor.s3.calls import Caller, ConcurrencyLimit, RetryPolicy
 from auditor.s3.engines import ASKING, open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
-from auditor.s3.open import open_in_its_region
 from auditor.s3.prices import CostBudget, prices_with
 from auditor.s3.rate import RateLimit
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import defstruct
 from msgspec.structs import replace
 
-from auditor.config.exceptions import EXCEPTIONS
+from auditor.config.entries import EXCEPTIONS
 from auditor.config.toml_tables import entry_label, read_table
 from auditor.errors import ConfigError
 from auditor.model.exception import ExceptionEntry

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from auditor.aws.connection import SharedCredentials
 from auditor.config import values
-from auditor.config.accounts import NamedAccount
+from auditor.config.entries import NamedAccount
 from auditor.model.bucket import Semantics
 from auditor.model.digest import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.model.exception import ExceptionEntry

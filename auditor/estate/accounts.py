@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.aio.tasks import task_group
 from auditor.aws.assumed_role import Role, RoleCredentials, assuming
 from auditor.aws.connection import Connection
 from auditor.aws.failures import explain

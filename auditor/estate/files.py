@@ -14,8 +14,8 @@ from typing import Any, Final
 from auditor.errors import OldRun, UsageError
 from auditor.model.estate import EarlierEstate, EstateReport
 from auditor.model.json_codec import JsonError, OldFormatError, parse_document, parse_object, plain, typed
-from auditor.runs.documents import damaged
 from auditor.runs.paths import began_later, parse_run_id
+from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store, json_file
 
 NAME: Final = "estate.json"

@@ -23,8 +23,7 @@ from auditor.model.estate import (
 from auditor.model.exception import ExceptionState
 from auditor.model.summary import NO_INVENTORY, Summary
 from auditor.model.target import Target
-from auditor.reports.sum_summaries import IndexEntry, sum_of
-from auditor.reports.summary import holes, verdict_sentence
+from auditor.reports.summary import IndexEntry, holes, sum_of, verdict_sentence
 from auditor.text import counted
 
 HOLE: Final = 4

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.aio.tasks import task_group
 from auditor.audit.audit_run import Audit
 from auditor.audit.limits import Limits
 from auditor.config.resources import Resources, open_stores

@@ -17,8 +17,7 @@ from auditor.aws.failures import is_transient
 from auditor.errors import CallFailed, DigestConflict, LeaseLostError, LedgerError, LedgerFileError
 from auditor.hashing.digest.result import Failed, Hashed, Result
 from auditor.hashing.queue.message import HashTask
-from auditor.ledger.base import Ledger
-from auditor.ledger.ordered import OrderedReader
+from auditor.ledger.base import Ledger, OrderedReader
 from auditor.s3.engines.base import Span
 from auditor.s3.paced_reads import Reads
 

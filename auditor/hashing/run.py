@@ -25,7 +25,7 @@ from auditor.hashing.outage import patient
 from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.dates import now_in_utc
-from auditor.model.exception_matching import CONTRADICTED, accepts_object, holes_of
+from auditor.model.exception import CONTRADICTED, accepts_object, holes_of
 from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
 from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import NOTHING_LISTED, Target

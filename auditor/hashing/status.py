@@ -12,13 +12,12 @@ from typing import Any, Final, Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aio.groups import together
+from auditor.aio.tasks import together
 from auditor.errors import CallFailed, DigestConflict, LedgerReadOnlyError
 from auditor.hashing.digest.result import entry_of
-from auditor.ledger.base import S3, Entry, Ledger
+from auditor.ledger.base import S3, Ask, Entry, Ledger, OrderedReader
 from auditor.ledger.history import disagreed
 from auditor.ledger.matching import healable_keys
-from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion, DigestSources, Evidence, Head, ObjectRef, Unread
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged

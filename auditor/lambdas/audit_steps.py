@@ -30,7 +30,7 @@ from auditor.lambdas.start_work import StartWork
 from auditor.logs import bound
 from auditor.model.summary import Summary
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan, load_plan
+from auditor.runs.run_files import RunPlan, load_plan
 from auditor.runs.stores.base import Store
 from auditor.text import counted
 

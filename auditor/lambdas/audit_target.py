@@ -38,7 +38,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Summary
 from auditor.runs.paths import next_run_id
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan, load_plan
+from auditor.runs.run_files import RunPlan, load_plan
 from auditor.runs.stores.base import Store
 from auditor.text import visible
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
-from auditor.aio.groups import together
+from auditor.aio.tasks import together
 from auditor.aws.sqs import SqsQueue
 from auditor.config.file import load_settings
 from auditor.errors import AuditorError, RunStopped

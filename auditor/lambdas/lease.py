@@ -15,9 +15,9 @@ from auditor.errors import OutputError, RunDamaged, RunTaken, UsageError
 from auditor.model.dates import seconds_in_utc
 from auditor.model.json_codec import JsonError, plain, typed
 from auditor.model.target import Target
-from auditor.runs.documents import damaged
 from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
 from auditor.runs.reading import RunReader
+from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store
 
 log = logging.getLogger(__name__)

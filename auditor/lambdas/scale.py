@@ -15,9 +15,9 @@ from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs.latest import last_run
+from auditor.runs.reading import last_run
 from auditor.runs.stores.base import Store
-from auditor.s3.concurrency import AUTO_CEILING
+from auditor.s3.calls import AUTO_CEILING
 from auditor.text import counted, visible
 
 log = logging.getLogger(__name__)

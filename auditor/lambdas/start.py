@@ -24,8 +24,8 @@ from auditor.lambdas.event import RangePair, run_of
 from auditor.lambdas.lease import AFTER_DEADLINE
 from auditor.model.json_codec import JsonError, plain, typed
 from auditor.model.target import Target
-from auditor.runs.documents import damaged
 from auditor.runs.paths import parse_run_id, same_start
+from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store
 
 FOLDER: Final = "starts"

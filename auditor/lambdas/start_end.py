@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError
 from auditor.estate.accounts import OpenedAccount
-from auditor.estate.index import MOST, NAME, entry_of, latest_entry, write_index
-from auditor.estate.index_entries import index_entries
+from auditor.estate.index import MOST, NAME, entry_of, index_entries, latest_entry, write_index
 from auditor.estate.report import HOLE, UNDER_WAY, BucketEnd, report_of
 from auditor.estate.start import OpenedEstate, open_estate
 from auditor.lambdas.event import EVERY, Invocation, configured_targets

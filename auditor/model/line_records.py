@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.structs import asdict, fields, replace
 
-from auditor.model.access import ObjectAccess, Verdict
-from auditor.model.audiences import listed
+from auditor.model.access import ObjectAccess, Verdict, listed
 from auditor.model.finding import Finding, Judgement
 from auditor.model.json_codec import JsonError, decode, encode_line
 from auditor.model.object import (

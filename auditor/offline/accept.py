@@ -10,8 +10,7 @@ from typing import Final
 
 from auditor.errors import UsageError
 from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
-from auditor.model.exception import ExceptionEntry
-from auditor.model.exception_matching import covers_finding, covers_verdict
+from auditor.model.exception import ExceptionEntry, covers_finding, covers_verdict
 from auditor.model.finding import Severity
 from auditor.model.rollup import Group, GroupKind, RollUps
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine

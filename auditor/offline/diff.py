@@ -12,10 +12,9 @@ from auditor.errors import UsageError
 from auditor.model.json_codec import plain
 from auditor.model.run_lines import FindingLine, PastObject
 from auditor.model.summary import ChangeKind, Changes, Summary
-from auditor.reports.changes import cause_words, causes_between, changes_of
-from auditor.reports.compare import judged_rules, worsening
+from auditor.reports.changes import cause_words, causes_between, changes_of, judged_rules, worsening
 from auditor.reports.text_table import TableLayout
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.tally import Tally
 from auditor.text import enumerated, visible
 

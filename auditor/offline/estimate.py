@@ -13,9 +13,8 @@ from typing import Final
 from auditor.aio.ordered import next_page, one_ahead
 from auditor.aio.stop import Stop
 from auditor.audit.ask_bucket import open_asked
-from auditor.audit.judging_configuration import judge_of
+from auditor.audit.judging_configuration import judge_of, rules_of
 from auditor.audit.limits import permits_of
-from auditor.audit.resume import rules_of
 from auditor.audit.sources.last_run import LastRunFacts, reused_groups
 from auditor.audit.sources.walk import Listing, ObjectWalk, StepSource
 from auditor.config.resources import caller_of
@@ -28,11 +27,11 @@ from auditor.model.reuse import NO_FACTS
 from auditor.model.target import Target
 from auditor.offline.estimate_report import ClassEstimate, Estimate, EstimatedCalls, HashingEstimate, KeptEstimate
 from auditor.progress import Snapshot
-from auditor.rules.plan import judges_values, make_plan
+from auditor.rules.base import judges_values, make_plan
 from auditor.runs.reading import RunReader
 from auditor.s3.checksums import promised
+from auditor.s3.gather import stand_in
 from auditor.s3.listing import Listed, within_limit
-from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.prices import Prices, in_dollars, prices_with
 from auditor.s3.rate import RateLimit

@@ -20,15 +20,13 @@ from auditor.model.run_lines import ObjectLine
 from auditor.model.target import Target, parse_target
 from auditor.offline.explanation import Explanation
 from auditor.reports.summary import not_looked_at
-from auditor.rules.plan import ACLS_DISABLED
-from auditor.runs.latest import last_run
+from auditor.rules.base import ACLS_DISABLED
 from auditor.runs.paths import RUN_ID, run_path
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.renewals import ObjectId, RenewedObject, read_renewals
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import Caller, ConcurrencyLimit
+from auditor.s3.gather import NO_OBJECT_ACLS, stand_in
 from auditor.s3.listing import pages
-from auditor.s3.object_facts import NO_OBJECT_ACLS, stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible

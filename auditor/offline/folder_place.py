@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from auditor.errors import UsageError
 from auditor.model.target import parse_target
-from auditor.runs.latest import last_run, latest_runs
 from auditor.runs.paths import bucket_path
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run, latest_runs
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 

@@ -6,9 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.audit.conclude_run import RunConclusion, added_ranges
+from auditor.audit.conclude_run import RunConclusion, added_ranges, page_of
 from auditor.audit.judging_configuration import judged_by
-from auditor.audit.run_summary import page_of
 from auditor.config.layers import Layer
 from auditor.config.resources import Resources
 from auditor.errors import RunDamaged
@@ -16,7 +15,7 @@ from auditor.model.rollup import RollUps
 from auditor.model.summary import Changes, Summary
 from auditor.reports.rollup import finished_rollups
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import NAME as PLAN
+from auditor.runs.run_files import PLAN
 
 NO_ENGINE: Final = "not known"
 """Stands for the engine of a run that has not written it yet."""

@@ -20,7 +20,7 @@ from auditor.model.run_lines import ObjectLine
 from auditor.offline.what_if_report import AccessChange, WhatIfCounts, change_of, changed_line, render
 from auditor.progress import Snapshot
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.stores.local import private
 from auditor.text import counted, visible
 from auditor.verdict.change import OF_ACLS, OF_POLICIES, BucketChange, ChangedObjects

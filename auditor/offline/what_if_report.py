@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict
-from auditor.model.audiences import contains
+from auditor.model.access import Audience, AudienceKind, ObjectAccess, Reason, ReasonCode, Verdict, contains
 from auditor.model.json_codec import plain
 from auditor.model.line_records import access_texts
 from auditor.model.run_lines import first_prefix

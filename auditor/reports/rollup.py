@@ -11,8 +11,7 @@ from typing import Any, Final, Self
 
 from msgspec.structs import asdict, replace
 
-from auditor.model.access import AudienceKind, ObjectAccess, Verdict
-from auditor.model.audiences import listed
+from auditor.model.access import AudienceKind, ObjectAccess, Verdict, listed
 from auditor.model.finding import Finding, Severity
 from auditor.model.json_codec import JsonError
 from auditor.model.object import Outcome

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from auditor.model.access import ObjectAccess
-from auditor.model.exception import Excepted, ExceptionEntry, ExceptionState, ExceptionUse
-from auditor.model.exception_matching import (
+from auditor.model.exception import (
     CONTRADICTED,
+    Excepted,
+    ExceptionEntry,
+    ExceptionState,
+    ExceptionUse,
     covers_audience,
     covers_everyone,
     covers_finding,

@@ -1,7 +1,9 @@
-"""Run each rule on the facts that it declares, and make a finding of each hit. A rule that lacks a fact is undecided.
+"""Select the rules of a run, run each on the facts that it declares, and make a finding of each hit. A rule that lacks
+a fact is undecided.
 
-Most objects of a bucket have the same owner, the same grants and the same encryption. Therefore a rule that reads only
-such facts runs once for all objects that are alike in them, and its answer is cached.
+--only, --ignore, the level, the ledger and the options in auditor.toml select the rules. Most objects of a bucket have
+the same owner, the same grants and the same encryption. Therefore a rule that reads only such facts runs once for all
+objects that are alike in them, and its answer is cached.
 """
 
 from __future__ import annotations
@@ -9,21 +11,157 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from auditor.errors import NotStored, UsageError
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, RuleUndecided, fingerprint
 from auditor.model.object import CUSTOMER_KEY, Acl, Evidence, Head, PartialHead, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.bound_rule import KNOWN_IN_PART, BoundRule, RuleAnswer
-from auditor.rules.plan import Plan, make_plan
-from auditor.rules.selection import select
+from auditor.rules.base import OBJECT_FACTS, SHARED_HEAD, Hit, Plan, Rule, bucket_fact, make_plan
+from auditor.rules.named import no_rule, rule_id
 from auditor.verdict.control import control_of, write_grants
 from auditor.verdict.judge import VerdictJudge
 from auditor.verdict.trust import Trust
+
+SHARED_FACTS: Final = frozenset({"acl", "owner", *(f"head.{name}" for name in SHARED_HEAD)})
+"""Names of the facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is
+read.
+"""
+
+UNKNOWN: Final = Unread("Verdict", "Unknown")
+"""The fact that a rule on exposed objects lacks if the verdict is unknown."""
+KNOWN_IN_PART: Final = object()
+"""Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
+
+
+class BoundRule(NamedTuple):
+    """A rule together with the facts that are the same for the whole run. order: the rule's position in the run."""
+
+    order: int
+    rule: Rule
+    arguments: tuple[Any, ...]
+    places: tuple[tuple[int, str], ...]
+    """Index and name of each argument that is a fact of an object."""
+    applies: bool
+    """True if no fact of the run was skipped."""
+    lacks: bool
+    """True if a fact of the run could not be read: the rule is then undecided. make_plan() leaves such a rule out."""
+
+    @classmethod
+    def of(
+        cls, order: int, rule: Rule, facts: BucketFacts, run: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> BoundRule:
+        """Bind a rule to the facts of a run. run: those that neither the bucket nor the configuration has."""
+        fixed = {
+            **run,
+            **{name: bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")},
+            **{name: options[name.partition(".")[2]] for name in rule.reads if name.startswith("config.")},
+        }
+        arguments = tuple(fixed.get(name) for name in rule.reads)
+        places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)
+        applies = not any(isinstance(fact, Skipped) for fact in arguments)
+        return cls(order, rule, arguments, places, applies, any(isinstance(fact, Unread) for fact in arguments))
+
+    @property
+    def on_exposed(self) -> bool:
+        """True if the rule is asked about exposed objects only."""
+        return "access" in self.rule.reads
+
+    @property
+    def shared(self) -> bool:
+        """True if the rule reads only facts of an object that many have in common, so that its answers are cached."""
+        return SHARED_FACTS.issuperset(name for _, name in self.places)
+
+    def ask(self, facts: Mapping[str, Any]) -> RuleAnswer | None:
+        """Run the rule's check on an object with these facts. Return None if there is no hit. Return None also if a
+        fact was skipped: the rule does not apply to the object then.
+        """
+        arguments = list(self.arguments)
+        unread, stored = self.lacks, True
+        for place, name in self.places:
+            fact = arguments[place] = facts[name]
+            if isinstance(fact, Skipped):
+                return None
+            unread = unread or isinstance(fact, Unread)
+            stored = stored and fact is not KNOWN_IN_PART
+        if unread:
+            return RuleAnswer(self.order, self.rule, None)
+        if not stored:
+            return RuleAnswer(self.order, self.rule, None, stored=False)
+        try:
+            found = tuple(self.rule.check(*arguments))
+        except NotStored:
+            return RuleAnswer(self.order, self.rule, None, stored=False)
+        hits = tuple([item for item in found if isinstance(item, Hit)])
+        if len(hits) < len(found):
+            lacking = next(item for item in found if isinstance(item, Unread))
+            return RuleAnswer(self.order, self.rule, None, lacking)
+        return RuleAnswer(self.order, self.rule, hits) if hits else None
+
+    def ask_unknown(self, facts: Mapping[str, Any]) -> RuleAnswer | None:
+        """Run the rule's check on an object whose verdict is unknown: a rule that would flag it is undecided."""
+        answer = self.ask(facts)
+        return answer and answer._replace(hits=None, lacking=answer.lacking or (UNKNOWN if answer.hits else None))
+
+
+class RuleAnswer(NamedTuple):
+    """The answer of one rule about one object. hits: None if the rule is undecided. lacking: the fact that it lacked,
+    although no call failed. stored: False if the run folder does not have a value that the rule needs.
+    """
+
+    order: int
+    rule: Rule
+    hits: tuple[Hit, ...] | None
+    lacking: Unread | None = None
+    stored: bool = True
+
+
+def select(
+    rules: Sequence[Rule],
+    options: Mapping[str, Mapping[str, Any]],
+    only: Iterable[str],
+    ignore: Iterable[str],
+    level: str | None = None,
+    *,
+    ledger: bool = True,
+) -> tuple[Rule, ...]:
+    """Return the rules of a run, in the order of `rules`.
+
+    only: IDs or names of the rules to choose; empty for all. ignore: those of the rules to leave out. options: the
+    options in auditor.toml, by rule ID. level: "exposure" if the run sends no HEAD. ledger: True if the run has a
+    ledger.
+
+    A rule is left out if auditor.toml lacks its options, if it reads the HEAD and the level is "exposure", or if it
+    reads digests and there is no ledger. Raises UsageError for an unknown rule, for a rule in `only` that lacks its
+    options or the ledger, and if no rule is left.
+    """
+    known = {rule.id for rule in rules}
+    only, ignore = tuple(only), tuple(ignore)
+    named = {name: rule_id(name, rules) for name in (*only, *ignore)}
+    if unknown := [name for name, ident in named.items() if ident not in known]:
+        raise UsageError(no_rule(unknown[0], rules))
+    only, ignore = {named[name] for name in only}, {named[name] for name in ignore}
+    chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
+    if level == "exposure":
+        chosen = [rule for rule in chosen if not rule.needs("head")]
+    if not ledger:
+        if lacking := [rule.id for rule in chosen if "digests" in rule.reads and rule.id in only]:
+            raise UsageError(f"rule {lacking[0]} compares with a ledger: add --ledger sqlite:PATH")
+        chosen = [rule for rule in chosen if "digests" not in rule.reads]
+    ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
+    if missing := [rule for rule in chosen if rule not in ready and rule.id in only]:
+        first = missing[0]
+        raise UsageError(
+            f"rule {first.id} needs its options: add [rules.{first.id}] with {', '.join(first.options)} to auditor.toml"
+        )
+    if not ready:
+        raise UsageError("no rule is selected: loosen --only or --ignore")
+    return tuple(ready)
+
 
 CACHED_ANSWERS: Final = 1024
 """Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least

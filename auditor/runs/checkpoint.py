@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from auditor.model.json_codec import JsonError, Size
 from auditor.model.object import ObjectVersion
-from auditor.runs.documents import RunFile, load
 from auditor.runs.paths import checkpoint_name, run_path
+from auditor.runs.run_files import RunFile, load
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 

@@ -9,12 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aio.threads import in_order
+from auditor.aio.tasks import in_order
 from auditor.model.bucket import MOST_KEYS, UNREAD_KEY
 from auditor.model.object import Skipped, Unread
-from auditor.runs.documents import FactFile, load
 from auditor.runs.paths import range_keys_name
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import FactFile, RunPlan, load
 from auditor.runs.stores.base import Store
 
 NAME: Final = "keys.json"

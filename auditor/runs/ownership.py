@@ -14,12 +14,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aio.threads import side_by_side
+from auditor.aio.tasks import side_by_side
 from auditor.errors import RunTaken
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.documents import parsed
 from auditor.runs.parts import KINDS, Part
 from auditor.runs.paths import checkpoint_name, run_path
+from auditor.runs.run_files import parsed
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 
 TRIES: Final = 5

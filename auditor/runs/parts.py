@@ -20,7 +20,7 @@ from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_codec import JsonError, encode_line
 from auditor.model.line_records import read_line
 from auditor.model.run_lines import ObjectLine
-from auditor.runs.seal import SealedPart, key_of, sha256_of
+from auditor.runs.run_files import SealedPart, key_of, sha256_of
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors, private
 

@@ -1,31 +1,30 @@
-"""Read runs back: the run folder with its lines, and its seal."""
+"""Read runs back: the run folder with its lines and its seal, and latest.json, the file that names the latest complete
+run of each target of a bucket.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from auditor.aio.threads import side_by_side
-from auditor.errors import OutputError, RunDamaged
-from auditor.model.json_codec import JsonError, parse_document, typed
+from auditor.aio.tasks import side_by_side
+from auditor.errors import OutputError, RunDamaged, UsageError
+from auditor.model.json_codec import JsonError, as_object, parse_document, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.rollup import RollUps, TrendNight
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
+from auditor.model.target import Target
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
-from auditor.runs.documents import AGAIN, damaged
 from auditor.runs.key_file import stored_policies, with_policies
 from auditor.runs.parts import KINDS, Part, found_parts, lines_of_key, typed_lines
-from auditor.runs.paths import FIRST, run_path
-from auditor.runs.run_plan import NAME as PLAN
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import Link, Seal, sha256_of
+from auditor.runs.paths import FIRST, RUN_ID, began_later, bucket_path, run_path
+from auditor.runs.run_files import AGAIN, PLAN, SEAL, Link, RunPlan, Seal, damaged, sha256_of
 from auditor.runs.stores.base import Store
 
 T = TypeVar("T")
@@ -302,3 +301,69 @@ def link_to(store: Store, bucket: str, run_id: str) -> Link:
     """Return the link to another run of the bucket, with the digest of its summary as the store has it."""
     data = store.get(f"{run_path(bucket, run_id)}/summary.json")
     return Link(run_id, None if data is None else sha256_of(data))
+
+
+LATEST: Final = "latest.json"
+_KINDS: Final = ("current", "versions")
+"""The members of `runs`: each has the IDs of runs by the prefix of their target."""
+
+
+def last_run(store: Store, target: Target) -> RunReader | None:
+    """Return a reader of the latest complete run of a target; None if latest.json names none.
+
+    A latest.json that is damaged, or of a development version, names none: a run then compares with nothing and keeps
+    nothing. The end of the run says what to do with a damaged file. Raises OutputError if latest.json may not be read:
+    the present run then could not update it either.
+    """
+    found = store.get(f"{bucket_path(target.bucket)}/{LATEST}")
+    try:
+        runs = parse_document(found or b"")["runs"]
+        return RunReader(store, target.bucket, runs[_KINDS[target.versions]][target.prefix])
+    except (JsonError, KeyError, TypeError, UsageError):
+        return None
+
+
+def latest_runs(store: Store, bucket: str) -> list[RunReader]:
+    """Return readers of the latest complete runs of all targets in a bucket, those of the widest targets first.
+
+    Raises OutputError if latest.json may not be read, is damaged, or is of a development version.
+    """
+    path = f"{bucket_path(bucket)}/{LATEST}"
+    data = store.get(path)
+    if data is None:
+        return []
+    try:
+        runs = as_object(parse_document(data)["runs"])
+        named = sorted((len(prefix), prefix, kind) for kind in _KINDS for prefix in as_object(runs.get(kind, {})))
+        return [RunReader(store, bucket, str(runs[kind][prefix])) for _, prefix, kind in named]
+    except (JsonError, KeyError, UsageError) as error:
+        raise damaged(store.uri(path), error, AGAIN) from error
+
+
+def name_latest(run: RunReader) -> None:
+    """Write a complete run into latest.json, for a process that died before it did so. A run that was judged again is
+    left out, and so is one that fills a run which is not the latest one, as at the end of a run.
+    """
+    summary, file = run.summary, run.plan
+    if summary is None or not summary.target.whole or file is None or file.judged_from is not None:
+        return
+    latest = last_run(run.store, summary.target)
+    if file.filled is None or latest is None or latest.run_id <= file.filled.run:
+        update_latest_json(run.store, summary.target, run.run_id)
+
+
+def update_latest_json(store: Store, target: Target, run_id: str) -> None:
+    """Write into latest.json that this run is the target's latest one, unless the file names a run that began later."""
+    kind = _KINDS[target.versions]
+
+    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        named = (value or {}).get("runs")
+        runs: dict[str, Any] = {one: {} for one in _KINDS} | (named if isinstance(named, dict) else {})
+        same = runs[kind] if isinstance(runs[kind], dict) else {}
+        there = same.get(target.prefix)
+        known = isinstance(there, str) and RUN_ID.fullmatch(there)
+        if known and (there == run_id or began_later(str(there), run_id)):
+            return None
+        return {"runs": {**runs, kind: {**same, target.prefix: run_id}}}
+
+    store.update_json(f"{bucket_path(target.bucket)}/{LATEST}", change)

@@ -16,15 +16,15 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aio.threads import in_order
+from auditor.aio.tasks import in_order
 from auditor.errors import OutputError, UsageError
 from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.model.json_codec import JsonError, decode, encode_line
 from auditor.model.line_records import ObjectRecord, object_of
 from auditor.model.run_lines import FindingLine, ObjectLine
-from auditor.runs.latest import latest_runs
 from auditor.runs.parts import packed_lines
 from auditor.runs.paths import began_at, bucket_path, new_run_id
+from auditor.runs.reading import latest_runs
 from auditor.runs.stores.base import Store
 from auditor.text import visible
 

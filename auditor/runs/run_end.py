@@ -11,19 +11,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aio.threads import in_order, side_by_side
+from auditor.aio.tasks import in_order, side_by_side
 from auditor.errors import OutputError, RunTaken
 from auditor.model.rollup import NAME as ROLLUPS
 from auditor.model.summary import Summary
 from auditor.runs.key_file import NAME as KEYS
-from auditor.runs.latest import update_latest_json
 from auditor.runs.parts import delete_spools
 from auditor.runs.paths import CHECKPOINTS, run_path
-from auditor.runs.reading import link_to
-from auditor.runs.run_plan import NAME as PLAN
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import Link, Seal, SealedPart, sha256_of
+from auditor.runs.reading import link_to, update_latest_json
+from auditor.runs.run_files import PLAN, SEAL, Link, RunPlan, Seal, SealedPart, sha256_of
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 from auditor.text import visible
 

@@ -5,20 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from auditor.model.access import ObjectAccess, Verdict
-from auditor.model.audiences import listed
+from auditor.model.access import ObjectAccess, Verdict, listed
 from auditor.model.dates import iso_date
 from auditor.model.exception import Excepted
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.json_codec import JsonError
 from auditor.model.object import FactOrigin, Outcome, Whole
 from auditor.model.summary import HASHING
-from auditor.runs.counters import Counters
+
+
+class Counters(Struct):
+    """A set of counts.
+
+    Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
+    """
+
+    def copy(self) -> Self:
+        """Return a copy of the counts, which further counting does not change."""
+        values = [getattr(self, name) for name in self.__struct_fields__]
+        return type(self)(*[value if type(value) is int else value.copy() for value in values])
+
 
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")

@@ -1,4 +1,7 @@
-"""Read a bucket's owner and settings. A value that could not be read is Unread, and the reading continues."""
+"""Find a bucket's region, open an engine there, and read the bucket's owner and settings.
+
+A value that could not be read is Unread, and the reading continues.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from auditor.aio.groups import task_group
+from auditor.aio.tasks import task_group
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import other_scheme, proxy_between
 from auditor.aws.failures import is_web_page, named_region
@@ -21,8 +24,14 @@ from auditor.model.bucket import AccessGrants, AccessPoint, BucketFacts, PublicA
 from auditor.model.object import Acl, Skipped, Unread
 from auditor.model.policy import bucket_tags
 from auditor.model.policy import parse as parse_policy
-from auditor.s3.access_grants import read_access_grants
-from auditor.s3.access_points import NOT_DELEGATED, POLICY_UNREAD, delegates, read_access_points
+from auditor.s3.access_points import (
+    NOT_DELEGATED,
+    POLICY_UNREAD,
+    ControlCalls,
+    delegates,
+    read_access_grants,
+    read_access_points,
+)
 from auditor.s3.bucket_settings import (
     ABAC,
     ABAC_IS_OFF,
@@ -34,14 +43,15 @@ from auditor.s3.bucket_settings import (
     BucketSetting,
     access_block_of,
     says_nothing,
+    semantics_of,
 )
-from auditor.s3.calls import UNREADABLE, Caller
-from auditor.s3.concurrency import first_in_flight
-from auditor.s3.control_calls import ControlCalls
-from auditor.s3.engines import parse_reply as replies
-from auditor.s3.engines.base import AskingEngine, OpenEngine, Questions
-from auditor.s3.engines.parse_reply import Reply
-from auditor.s3.semantics import semantics_of
+from auditor.s3.calls import UNREADABLE, Caller, ConcurrencyLimit, RetryPolicy, first_in_flight
+from auditor.s3.engines import ASKING, open_engine
+from auditor.s3.engines import answers as replies
+from auditor.s3.engines.answers import Reply
+from auditor.s3.engines.base import AskingEngine, Engine, EngineChoice, OpenEngine, Questions
+from auditor.s3.engines.pool import EnginePool
+from auditor.s3.rate import RateLimit
 
 T = TypeVar("T")
 AskedAccount = Callable[[str, str], str | Unread | Skipped]
@@ -373,3 +383,42 @@ async def open_reader(
 
     with open_questions(connection) as questions:
         yield BucketSettingsReader(connection, caller, questions)
+
+
+@asynccontextmanager
+async def open_in_its_region(
+    engine: str, connection: Connection, retry: RetryPolicy | None = None
+) -> AsyncIterator[Engine]:
+    """Open an engine in the bucket's region.
+
+    engine: name of the engine. retry: limits the retries of the call that asks for the region. Raises BucketError if
+    the bucket does not exist, or is not in connection.region.
+    """
+    caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1), retry=retry)
+    async with EnginePool(open_engine) as pool:
+        connection, _, _ = await find_region(connection, caller, asking(engine, pool.lend))
+        async with pool.lend((engine, connection)) as opened:
+            yield opened
+
+
+def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connection] | None:
+    """Return a function that opens the engine to read the bucket's settings; None if the engine leaves them to the SDK.
+
+    engine: name of the engine. engines: opens an engine by its name and connection.
+    """
+    return (lambda connection: engines((engine, connection))) if engine in ASKING else None
+
+
+async def find_region(
+    connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
+) -> tuple[Connection, str | Unread | Skipped, Semantics]:
+    """Return the connection with the bucket's region, the region, and the kind of server. If the region is unknown, the
+    connection is returned unchanged.
+
+    engines: opens the engine that asks for the region; None to ask by the SDK. Raises BucketError if the bucket does
+    not exist, or is not in connection.region.
+    """
+    async with open_reader(connection, caller, engines) as reader:
+        region = await reader.region(connection.region)
+    found = replace(connection, region=region) if isinstance(region, str) else connection
+    return found, region, reader.semantics

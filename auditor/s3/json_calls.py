@@ -24,7 +24,7 @@ from auditor.model.json_codec import MOST_MEMORY, memory_of
 from auditor.model.version import VERSION
 from auditor.s3.engines.signed import SignedRequests, lost
 from auditor.s3.http.base import Server, TransportError, TransportTimeoutError
-from auditor.s3.http.transport import HttpTransport
+from auditor.s3.http.pool import HttpTransport
 
 _TARGETS: Final = {"dynamodb": "DynamoDB_20120810"}
 """The prefix of the x-amz-target header of each service."""

@@ -14,9 +14,9 @@ from auditor.model.object import Acl, Ask, Evidence, FactOrigin, Head, ObjectRef
 from auditor.model.reuse import NO_FACTS, KnownFacts
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.gather import VanishedError, as_read, gone, is_fixed, refused, renewed, unread
 from auditor.s3.key_policies import KeyPolicies
 from auditor.s3.listing import ask_page
-from auditor.s3.object_facts import VanishedError, as_read, gone, is_fixed, refused, renewed, unread
 
 INTERNED_ACLS: Final = 1024
 _NOT_ASKED: Final = Skipped("it was not asked for")

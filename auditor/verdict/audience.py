@@ -7,12 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.model import audiences
+from auditor.model import access
 from auditor.model.access import Audience, AudienceKind
-from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place, wider_private
+from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place, wider_private, wider_services
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, Party
 from auditor.verdict.requesters import Crowd, Sender, Site
-from auditor.verdict.sources import wider_services
 from auditor.verdict.steps import Steps
 
 Inside = tuple[Sender, Site]
@@ -88,7 +87,7 @@ class Containment:
         headers: dict[tuple[Sender, PlaceName], set[str | None]] = {}
         for (sender, site), header in inside.items():
             headers.setdefault(_at(sender, self._wider_names(site)[0]), set()).add(header)
-        return audiences.widest(
+        return access.widest(
             audience_of(sender.party, site.place, header)
             for (sender, site), header in inside.items()
             if not self._is_named(headers, sender, site, header)

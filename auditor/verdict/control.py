@@ -28,8 +28,7 @@ from auditor.model.object import Skipped, Unread
 from auditor.model.policy import Policy, Statement
 from auditor.verdict.audience import audience_of
 from auditor.verdict.engine import AccessEngine
-from auditor.verdict.grants import grantee_of
-from auditor.verdict.object_facts import EncryptionFacts, views
+from auditor.verdict.object_facts import EncryptionFacts, grantee_of, views
 from auditor.verdict.places import INTERNET
 from auditor.verdict.resources import cover_of
 from auditor.verdict.steps import Steps

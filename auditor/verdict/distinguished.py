@@ -11,9 +11,8 @@ from auditor.model.bucket import Semantics
 from auditor.model.object import ANONYMOUS_OWNER
 from auditor.verdict.identities import PLACE_KEYS
 from auditor.verdict.named import GRANTS_INSTANCE, SOURCE_KEYS, Names
-from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place
+from auditor.verdict.places import INTERNET, OWN_VPC, Place, private_place, with_sources
 from auditor.verdict.principals import ANONYMOUS, ANY_ACCOUNT, ANY_INSTANCE, ANY_SERVICE, Party, account_in, is_fixed
-from auditor.verdict.sources import with_sources
 from auditor.verdict.steps import Steps
 
 _NO_VPC: Final = (None, None)

@@ -17,9 +17,8 @@ from auditor.verdict.domains import ABSENT, UNKNOWN, Addresses, Domain, FixedVal
 from auditor.verdict.named import GRANTS_INSTANCE
 from auditor.verdict.networks import NOT_PUBLIC, Network
 from auditor.verdict.persons import PERSONS, Frame, grants_instance, type_of, user_id
-from auditor.verdict.places import Place
+from auditor.verdict.places import SOURCES, Place
 from auditor.verdict.principals import ANY_SERVICE, Party, is_fixed
-from auditor.verdict.sources import SOURCES
 from auditor.verdict.ways import BYTES, VERSION_WAYS, WRITE_ACP
 
 _FREE: Final = Texts(may_be_absent=True)

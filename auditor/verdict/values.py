@@ -12,8 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise, product
 from typing import Final
 
-from auditor.verdict.comparisons import Networks, Ordered, Patterns, Presence
-from auditor.verdict.conditions import ConditionTest
+from auditor.verdict.conditions import ConditionTest, Networks, Ordered, Patterns, Presence
 from auditor.verdict.domains import Addresses, Domain, FixedValues, Numbers, Texts, Unknown
 from auditor.verdict.globs import Glob, memberships
 from auditor.verdict.networks import Network, parse_address, parse_network

@@ -28,7 +28,7 @@ from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
 from auditor.model.digest import VerifyOutcome
-from auditor.model.exception_matching import accepts_object, accepts_rule, holes_of
+from auditor.model.exception import accepts_object, accepts_rule, holes_of
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
@@ -38,10 +38,9 @@ from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
-from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import due_of
-from auditor.verify.folder import VerifyFolder
+from auditor.verify.folder import VerifyCheckpoint, VerifyFolder
 from auditor.verify.history import HistoryWriter
 from auditor.verify.loss import LossFinder
 from auditor.verify.merge import Pair, merged

@@ -8,7 +8,7 @@ from msgspec import field
 
 from auditor.model.digest import VerifyOutcome
 from auditor.model.object import Whole
-from auditor.runs.counters import Counters
+from auditor.runs.tally import Counters
 from auditor.verify.outcome import LEFT
 from auditor.verify.read import ReadResult
 

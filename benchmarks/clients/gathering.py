@@ -10,10 +10,9 @@ from auditor.config.settings import Settings
 from auditor.model.object import Acl
 from auditor.model.target import Target
 from auditor.rules import RULES
-from auditor.rules.plan import make_plan
-from auditor.rules.selection import select
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import AUTO_CEILING, ConcurrencyLimit, first_in_flight
+from auditor.rules.base import make_plan
+from auditor.rules.judge import select
+from auditor.s3.calls import AUTO_CEILING, Caller, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import Gathered, gather

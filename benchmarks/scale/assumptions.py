@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from auditor.lambdas.scale import MOST_ROWS
 from auditor.offline.estimate import CALL_SECONDS
-from auditor.s3.concurrency import AUTO_CEILING
+from auditor.s3.calls import AUTO_CEILING
 from benchmarks.scale import night, prices, words
 from benchmarks.scale.assumed import ACL_DAYS, HEAD_DAYS, usual
 from benchmarks.scale.measured import Measured, Mode

@@ -13,7 +13,7 @@ from auditor.errors import LedgerError
 from auditor.ledger import open_ledger
 from auditor.model.target import Target
 from auditor.offline.library.runs import check_run
-from auditor.runs.latest import last_run
+from auditor.runs.reading import last_run
 from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET

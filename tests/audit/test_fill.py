@@ -13,7 +13,7 @@ import pytest
 import auditor
 from auditor.aio.stop import Stop
 from auditor.audit.fill import has_holes
-from auditor.audit.fill_run import fill_audit
+from auditor.cli.fill import fill_audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, UsageError

@@ -24,8 +24,7 @@ from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.offline.check_run import RunChecker
 from auditor.offline.library.runs import check_run
-from auditor.runs.latest import last_run
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.stores.s3 import S3Store

@@ -9,9 +9,8 @@ from auditor.model.finding import RuleUndecided
 from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef
 from auditor.model.reuse import NamesOnly
 from auditor.rules import RULES
-from auditor.rules.judge import Judge
-from auditor.rules.plan import make_plan
-from auditor.rules.selection import select
+from auditor.rules.base import make_plan
+from auditor.rules.judge import Judge, select
 from auditor.runs.tally import Tally
 from tests.support.samples.bucket import OWNER, facts
 

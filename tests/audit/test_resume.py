@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from auditor.audit.resume import begun_plan, check_facts, check_rollups, selection_of
+from auditor.audit.judging_configuration import begun_plan, check_facts, check_rollups, selection_of
 from auditor.config.settings import Settings
 from auditor.errors import RunChanged, RunComplete, RunDamaged, RunMissing
 from auditor.model.bucket import BucketFacts
@@ -18,7 +18,7 @@ from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

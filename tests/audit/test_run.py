@@ -15,7 +15,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.target import Target
-from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
+from auditor.rules.base import ACLS_DISABLED, NOT_NEEDED
 from tests.support.audit_runs import Line, Result, audit, without
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET

@@ -15,7 +15,7 @@ from auditor.errors import RunChanged, RunDamaged
 from auditor.model.object import Unread
 from auditor.offline.library.audits import explain_async
 from auditor.runs.key_file import KeyFile, StoredPolicies
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from tests.support.audit_runs import Result, audit, check, read_back
 from tests.support.divided_runs import Divided
 from tests.support.schemas import check_folder

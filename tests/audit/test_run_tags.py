@@ -11,7 +11,7 @@ import pytest
 from auditor import judge_run
 from auditor.cli.main import main
 from auditor.model.object import Unread
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from tests.support.audit_runs import Result, audit
 from tests.support.schemas import check_folder
 from tests.support.servers.stub import StubServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.aws.scheme import leaves_in_the_open
+from auditor.aws.sigv4 import leaves_in_the_open
 from auditor.cli.main import main
 from tests.support.engine_names import INSTALLED
 from tests.support.servers.stub import StubServer

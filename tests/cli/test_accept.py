@@ -12,7 +12,7 @@ import pytest
 import auditor
 from auditor.config.file import read
 from auditor.errors import UsageError
-from auditor.model.exception_matching import covers_key
+from auditor.model.exception import covers_key
 from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS
 from auditor.model.run_lines import FindingLine

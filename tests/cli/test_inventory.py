@@ -9,7 +9,7 @@ from typing import Any, Final
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from auditor.s3.inventory.configuration import FIELDS
+from auditor.s3.inventory.setup import FIELDS
 from tests.cli.conftest import Run
 from tests.support.inventory_reports import into_bucket, rows_of, write_report
 from tests.support.servers.stub import StubServer

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.dynamodb.shards import own_name
+from auditor.ledger.dynamodb.table import own_name
 from tests.cli.conftest import Run
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli.terminal import shows_colour, shows_links
+from auditor.cli.progress import shows_colour, shows_links
 from auditor.offline.run_text import COLUMNS
 from auditor.text import width
 from tests.cli.conftest import Run

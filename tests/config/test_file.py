@@ -12,8 +12,7 @@ from auditor.config.file import load, read
 from auditor.config.layers import resolve
 from auditor.config.settings import Settings
 from auditor.errors import ConfigError
-from auditor.model.exception import ExceptionEntry
-from auditor.model.exception_matching import accepts_object
+from auditor.model.exception import ExceptionEntry, accepts_object
 
 
 def write(folder: Path, text: str) -> str:

@@ -18,7 +18,7 @@ from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.lambdas.invocation_frame import FunctionContext
 from auditor.model.target import Target
-from auditor.runs.latest import last_run
+from auditor.runs.reading import last_run
 from auditor.runs.stores import open_store
 from tests.support.deadline import Deadline
 from tests.support.log_lines import logged

@@ -23,7 +23,7 @@ from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.lambdas.deadline import DEADLINE
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.dynamodb.shards import own_name
+from auditor.ledger.dynamodb.table import own_name
 from tests.ledger.conftest import new_table
 from tests.support.deadline import Deadline
 from tests.support.fakes.hashing import etag_of

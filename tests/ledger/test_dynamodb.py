@@ -18,7 +18,7 @@ from auditor.ledger.base import Entry
 from auditor.ledger.dynamodb.changes import key_of
 from auditor.ledger.dynamodb.items import Item, seal_of
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
-from auditor.ledger.dynamodb.shards import stored_name
+from auditor.ledger.dynamodb.table import stored_name
 from auditor.model.object import ObjectRef
 from tests.ledger.conftest import dynamodb, new_table
 from tests.ledger.throttled import everything_is_there_and_once

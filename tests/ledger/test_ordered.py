@@ -15,12 +15,10 @@ from msgspec.structs import replace
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Entry, Event, Ledger, Notice
+from auditor.ledger.base import Entry, Event, Ledger, Notice, OrderedReader
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.ordered import FIRST, ShardReader
-from auditor.ledger.dynamodb.shards import SHARDS
-from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.ordered import OrderedReader
+from auditor.ledger.dynamodb.table import SHARDS, Table
 from auditor.model.object import AnyVersion, ObjectRef
 from tests.conformance.ledgers.base import ENTRY, ODD_KEYS, OTHER, SHA
 from tests.ledger.conftest import new_table

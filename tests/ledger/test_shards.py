@@ -20,8 +20,7 @@ from auditor.ledger.base import Event, Ledger
 from auditor.ledger.dynamodb.items import WHOLE_KEY
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.ledger.dynamodb.ordered import KeyReading, keys_in_order
-from auditor.ledger.dynamodb.shards import SHARDS, cut_key, own_name, stored_name
-from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.dynamodb.table import SHARDS, Table, cut_key, own_name, stored_name
 from tests.conformance.ledgers.base import ENTRY, KEY, all_subjects
 from tests.ledger.conftest import dynamodb, new_table
 

@@ -16,7 +16,7 @@ from auditor.model.object import Outcome, Skipped
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Seen
 from auditor.model.summary import Summary
 from auditor.offline.diff import diff
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from tests.support.samples.reports import RUN, sample_file, target
 
 NONE = Skipped("not asked")

@@ -6,10 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from auditor.model.access import Audience, ObjectAccess, Reason, Verdict
-from auditor.model.audiences import contains, widest
-from auditor.model.exception import ExceptionEntry, ExceptionState
-from auditor.model.exception_matching import covers_key, holes_of
+from auditor.model.access import Audience, ObjectAccess, Reason, Verdict, contains, widest
+from auditor.model.exception import ExceptionEntry, ExceptionState, covers_key, holes_of
 from auditor.model.finding import Finding, Judgement, RuleUndecided, Severity
 from auditor.model.object import ALL_USERS, Acl, Evidence, Head, ObjectRef, Unread
 from auditor.rules.exceptions import Exceptions

@@ -10,8 +10,7 @@ from msgspec.structs import fields
 from auditor.model.finding import Severity
 from auditor.model.object import CONTENT, GROUP_OF, GROUPS, Head
 from auditor.rules import RULES
-from auditor.rules.base import Rule, rule
-from auditor.rules.plan import head_groups, judges_values, make_plan
+from auditor.rules.base import Rule, head_groups, judges_values, make_plan, rule
 from tests.rules.case_files import HALVES, read_cases
 from tests.support.samples.bucket import facts as _facts
 

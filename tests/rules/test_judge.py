@@ -27,10 +27,9 @@ from auditor.model.object import (
     Unread,
 )
 from auditor.rules import RULES
-from auditor.rules.base import Rule
+from auditor.rules.base import Plan, Rule, make_plan
 from auditor.rules.judge import CACHED_ANSWERS, Judge
 from auditor.rules.judge import judge as judged_of
-from auditor.rules.plan import Plan, make_plan
 from tests.support.samples.bucket import OWNER, facts
 
 REF: Final = ObjectRef(".env", "e", 1, "2026-01-02T03:04:05Z", owner=OWNER)

@@ -9,8 +9,8 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import Ask, Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
-from auditor.rules.selection import select
+from auditor.rules.base import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
+from auditor.rules.judge import select
 from tests.support.samples.bucket import facts
 
 NEEDS_OPTIONS = [rule.id for rule in RULES if rule.options]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from auditor.errors import OldRun, RunDamaged
 from auditor.model.json_codec import plain
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
-from auditor.runs.documents import parsed
+from auditor.runs.run_files import parsed
 from auditor.runs.tally import Tally
 from tests.support.samples.reports import RUN
 

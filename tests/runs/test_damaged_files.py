@@ -25,8 +25,8 @@ from typing import Any, Final
 import pytest
 
 import auditor
+from auditor.audit.judging_configuration import check_rollups
 from auditor.audit.range_progress import range_progress
-from auditor.audit.resume import check_rollups
 from auditor.audit.sources.last_run import EarlierObjects
 from auditor.errors import AuditorError
 from auditor.model.json_codec import decode, plain
@@ -35,10 +35,9 @@ from auditor.model.object import Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.target import Target
 from auditor.runs.key_file import KeyFile, range_policies
-from auditor.runs.latest import last_run, latest_runs
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run, latest_runs
 from auditor.runs.renewals import read_renewals, write_renewals
-from auditor.runs.run_plan import PlannedRange, load_plan
+from auditor.runs.run_files import PlannedRange, load_plan
 from auditor.runs.stores.local import LocalStore
 from tests.audit.golden_runs import made_in
 from tests.audit.test_changes import night

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from auditor.audit.resume import finish_end
+from auditor.audit.judging_configuration import finish_end
 from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
 from auditor.offline.library.runs import check_run
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.latest import last_run
 from auditor.runs.line_buffer import FLUSH_BYTES
 from auditor.runs.paths import FIRST, checkpoint_name, new_run_id, parse_run_id, run_path
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.segment import Segment
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

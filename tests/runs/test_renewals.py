@@ -13,8 +13,8 @@ import pytest
 from auditor.config.layers import Layer, resolve
 from auditor.errors import OutputError
 from auditor.model.target import Target
-from auditor.runs.latest import update_latest_json
 from auditor.runs.paths import bucket_path, new_run_id
+from auditor.runs.reading import update_latest_json
 from auditor.runs.renewals import SPARED, delete_outdated, read_renewals, renewal_files, write_renewals
 from auditor.runs.stores.local import LocalStore
 from tests.support.nights import Nights

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from auditor.errors import RunDamaged, UsageError
 from auditor.model.object import Skipped, Unread
 from auditor.model.target import Target
-from auditor.runs.documents import parsed
 from auditor.runs.key_file import with_policies
-from auditor.runs.run_plan import PlannedRange, RunPlan
+from auditor.runs.run_files import PlannedRange, RunPlan, parsed
 from tests.support.samples.bucket import facts
 from tests.support.samples.reports import RUN, sample_file
 

@@ -18,7 +18,7 @@ import pytest
 
 from auditor.errors import CallFailed, OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs.latest import last_run
+from auditor.runs.reading import last_run
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, BucketObjects, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store

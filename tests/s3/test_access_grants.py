@@ -13,8 +13,8 @@ from auditor.model.bucket import AccessGrant, AccessGrants, BucketFacts, Grantee
 from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.reports.summary import not_looked_at
-from auditor.s3.access_grants import MOST, MOST_LISTED
-from auditor.s3.control_calls import MOST_PAGES
+from auditor.s3.access_points import MOST_GRANTS as MOST
+from auditor.s3.access_points import MOST_LISTED, MOST_PAGES
 from tests.s3.answers import ACCOUNT, ANOTHERS, Answers, failed, read, reader
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for

@@ -11,8 +11,7 @@ import pytest
 
 from auditor.aws.connection import Connection
 from auditor.errors import BucketError, CallFailed, CredentialsError
-from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller, Kind, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller, ConcurrencyLimit, Kind, RetryPolicy
 from auditor.s3.rate import RateLimit
 from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 from tests.support.loop_blocking import free_loop as free_loop

@@ -16,11 +16,9 @@ from auditor.errors import BucketError, CallFailed, CredentialsError
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.target import Target
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.gather import Gathered, gather
+from auditor.s3.calls import Caller, ConcurrencyLimit, RetryPolicy
+from auditor.s3.gather import Gathered, gather, stand_in
 from auditor.s3.listing import Listed, pages
-from auditor.s3.object_facts import stand_in
 from auditor.s3.object_reader import ObjectReader
 from tests.conformance.memory import OWNER, Entry, Hook, MemoryEngine
 from tests.support.fakes.caller import FakeTime, make_caller, ref

@@ -8,7 +8,7 @@ from bisect import bisect_left
 
 import pytest
 
-from auditor.s3.concurrency import ConcurrencyLimit, first_in_flight
+from auditor.s3.calls import ConcurrencyLimit, first_in_flight
 from auditor.s3.rate import ARRIVAL_SECONDS, RateLimit
 from tests.support.fakes.caller import FakeTime
 

@@ -14,9 +14,8 @@ from auditor.errors import CallFailed
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock, Semantics
 from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import NO_POLICY_STATUS
-from auditor.s3.bucket_settings import SETTINGS
+from auditor.s3.bucket_settings import DNS_SUFFIXES, SETTINGS, semantics_of
 from auditor.s3.engines.base import Questions
-from auditor.s3.semantics import DNS_SUFFIXES, semantics_of
 from tests.s3.answers import Answers, failed, reader
 from tests.support.asked_by import asked_by as asked_by
 from tests.support.asked_by import reader_for

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import ConcurrencyLimit
 from auditor.s3.rate import RateLimit
 
 Process = Iterator["float | deque[Process]"]

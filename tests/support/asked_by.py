@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from auditor.aws.connection import Connection
-from auditor.s3.bucket import BucketSettingsReader, open_reader
+from auditor.s3.bucket import BucketSettingsReader, asking, open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.engines import open_engine
-from auditor.s3.open import asking
 
 _chosen: list[str] = []
 

@@ -17,7 +17,7 @@ from auditor.ledger.base import Ledger
 from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.segment import PART_LINES
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from auditor.aio.stop import Stop
-from auditor.audit.fill_run import fill_audit
+from auditor.cli.fill import fill_audit
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.runs.reading import RunReader

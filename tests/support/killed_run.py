@@ -12,7 +12,7 @@ from auditor.model.finding import Judgement
 from auditor.model.summary import Summary
 from auditor.runs.paths import run_path
 from auditor.runs.run_end import RunClosing
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.segment import Segment
 from auditor.runs.stores.base import Change, Store
 from auditor.runs.stores.local import LocalStore

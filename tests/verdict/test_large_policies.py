@@ -8,11 +8,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from auditor.model.access import ObjectAccess, ReasonCode, Verdict
-from auditor.model.audiences import MOST_NAMED, listed
+from auditor.model.access import MOST_NAMED, ObjectAccess, ReasonCode, Verdict, listed
 from auditor.model.bucket import AccessPoint, BucketFacts, PublicAccessBlock
-from auditor.model.exception import ExceptionEntry
-from auditor.model.exception_matching import covers_verdict
+from auditor.model.exception import ExceptionEntry, covers_verdict
 from auditor.model.line_records import access_texts
 from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef
 from auditor.verdict.judge import VerdictJudge, access_of

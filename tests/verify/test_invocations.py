@@ -26,8 +26,7 @@ from auditor.model.target import Target
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.stores.s3 import S3Store
-from auditor.verify.checkpoint import VerifyCheckpoint
-from auditor.verify.folder import VerifyFolder
+from auditor.verify.folder import VerifyCheckpoint, VerifyFolder
 from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary
 from tests.support.failing_stores import FullStore, MemoryObjects

@@ -8,7 +8,7 @@ from typing import Any, cast
 from auditor.aio.stop import Stop
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.ledger.dynamodb.ledger import DynamoLedger
-from auditor.ledger.dynamodb.shards import SHARDS, first_sort_key, partitions
+from auditor.ledger.dynamodb.table import SHARDS, first_sort_key, partitions
 from auditor.model.target import Target
 from tests.ledger.conftest import new_table
 from tests.support.fakes.dynamodb import GeneratedTable

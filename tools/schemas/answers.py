@@ -16,7 +16,7 @@ from auditor.model.finding import Severity
 from auditor.model.summary import ChangeKind, Changes
 from auditor.offline.explanation import ReasonGroup
 from auditor.offline.fix_kit.readiness import Readiness
-from auditor.offline.probe.compare_answers import ObjectResult
+from auditor.offline.probe.probe_result import ObjectResult
 from auditor.offline.probe.stranger_claims import Asked
 from auditor.offline.what_if_report import Move
 from tools.schemas.json_schema import COUNTS, MAYBE_TEXT, RUN, TEXT, TEXTS, WHOLE, YES_OR_NO, Schema, SchemaMaker

@@ -24,8 +24,7 @@ from auditor.offline.estimate_report import Estimate
 from auditor.offline.formats.base import COLUMNS, ExportEntry
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import Seal
+from auditor.runs.run_files import RunPlan, Seal
 from auditor.verify.outcome import Verified
 from auditor.verify.summary import VerifySummary
 from tools.schemas.answers import (

@@ -27,8 +27,7 @@ from auditor.model.summary import ChangeKind, Changes, ExceptedCounts, Summary
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.key_file import KeyFile
 from auditor.runs.paths import RUN_ID
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import FILES, Seal
+from auditor.runs.run_files import FILES, RunPlan, Seal
 from auditor.verify.summary import VerifySummary
 from tools.schemas.field_texts import texts_of
 

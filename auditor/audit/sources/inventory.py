@@ -19,8 +19,8 @@ from auditor.model.dates import iso_date
 from auditor.model.object import PUBLIC_GROUPS, Acl, DormantAcl, FactOrigin, ObjectRef, Unread
 from auditor.model.reuse import KnownFacts
 from auditor.runs.tally import Tally
-from auditor.s3.inventory.configured import AskPage, inventory_place
 from auditor.s3.inventory.facts import InventoryFacts
+from auditor.s3.inventory.setup import AskPage, inventory_place
 from auditor.text import visible
 
 log = logging.getLogger(__name__)

@@ -43,12 +43,11 @@ from auditor.errors import InventoryError, RunStopped
 from auditor.model.target import Target
 from auditor.runs.parts import packed_lines
 from auditor.runs.paths import run_path
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.stores.base import LockingStore, Store
-from auditor.s3.inventory.csv_rows import PieceReader
 from auditor.s3.inventory.place import InventoryPlace
 from auditor.s3.inventory.report import ReportOrigin
-from auditor.s3.inventory.rows import RowReader, Shapes, encode_key
+from auditor.s3.inventory.rows import PieceReader, RowReader, Shapes, encode_key
 from auditor.s3.inventory.sorting import SortedLines
 from auditor.text import counted, visible
 

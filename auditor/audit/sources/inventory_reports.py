@@ -28,7 +28,6 @@ from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.s3.engines import ASKING
-from auditor.s3.inventory.csv_rows import csv_rows
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 from auditor.s3.inventory.fields import PARQUET
 from auditor.s3.inventory.lookup import InventoryLookup
@@ -43,7 +42,7 @@ from auditor.s3.inventory.report import (
     ReportOrigin,
     read_manifest,
 )
-from auditor.s3.inventory.rows import RowReader, Shapes
+from auditor.s3.inventory.rows import RowReader, Shapes, csv_rows
 from auditor.s3.inventory.sorting import SortedLines
 from auditor.text import counted, visible
 

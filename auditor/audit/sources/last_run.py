@@ -23,12 +23,11 @@ from auditor.model.object import ARCHIVE, Acl, FactOrigin, Head, ObjectRef, Read
 from auditor.model.reuse import NO_FACTS, KnownFacts, NamesOnly
 from auditor.model.run_lines import ObjectLine
 from auditor.model.summary import Summary
-from auditor.rules.plan import Plan, head_groups
+from auditor.rules.base import Plan, head_groups
 from auditor.runs.parts import Part, packed_lines
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.renewals import CLOSE, ObjectId, RenewedObject, delete_outdated, read_renewals
-from auditor.runs.run_plan import RunPlan
-from auditor.runs.seal import SealedPart, key_of, sha256_of
+from auditor.runs.run_files import RunPlan, SealedPart, key_of, sha256_of
 from auditor.runs.tally import Tally
 from auditor.text import visible
 

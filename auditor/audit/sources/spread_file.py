@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from auditor.errors import OutputError, RunTaken
 from auditor.model.json_codec import JsonError, Size
-from auditor.runs.documents import RunFile
 from auditor.runs.paths import run_path
+from auditor.runs.run_files import RunFile
 from auditor.runs.stores.base import ConditionalStore, Store
 from auditor.s3.inventory.facts import FACT_COLUMNS, Shape
 from auditor.s3.inventory.report import ReportOrigin

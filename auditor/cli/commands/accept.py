@@ -11,11 +11,11 @@ from typing import Final
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import RUN, Flags
 from auditor.cli.output import print_text, say
-from auditor.config.exceptions import EXCEPTIONS
+from auditor.config.entries import EXCEPTIONS
 from auditor.config.file import read
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.model.audiences import known_audiences
+from auditor.model.access import known_audiences
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, LOG_DELIVERY
 from auditor.model.rollup import Group, RollUps
 from auditor.model.run_lines import FindingLine

@@ -33,11 +33,10 @@ from auditor.ledger.manifests.load import Imported, Read, Spool, import_all, rea
 from auditor.model.dates import now_in_utc, seconds_in_utc
 from auditor.model.target import Target, parse_target
 from auditor.runs.stores.outfile import OutFile
-from auditor.s3.calls import Caller
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.bucket import open_in_its_region
+from auditor.s3.calls import Caller, ConcurrencyLimit
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
-from auditor.s3.open import open_in_its_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 from auditor.verify.history import acknowledgements

@@ -9,15 +9,14 @@ from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from msgspec.structs import replace
 
 from auditor.aio.stop import Stop
+from auditor.audit.judging_configuration import rules_of
 from auditor.audit.plan_ranges import RangePlan, check_number, plan_by_listing, plan_from_run
-from auditor.audit.resume import rules_of
 from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import OBJECTS, Flags, whole_number
 from auditor.cli.output import first_word, heard
-from auditor.cli.progress import Show, counting, make_progress, showing
+from auditor.cli.progress import Show, columns, counting, make_progress, showing
 from auditor.cli.run_targets import HOLE, each_target
-from auditor.cli.terminal import columns
 from auditor.config.resources import check_ledger, ledger_of, open_stores
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -26,8 +25,7 @@ from auditor.model.target import Target
 from auditor.offline.estimate import EstimateRun
 from auditor.offline.estimate_report import Estimate, estimate_text, summed
 from auditor.reports.text_table import Column, text_table
-from auditor.runs.latest import last_run
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_run
 from auditor.text import counted, visible
 
 

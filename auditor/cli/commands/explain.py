@@ -10,7 +10,7 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import RUN, Flags
 from auditor.cli.output import first_word, print_text, say
-from auditor.cli.terminal import columns
+from auditor.cli.progress import columns
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.access import Verdict

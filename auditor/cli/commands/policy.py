@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from auditor.aws.partition import partition_of
+from auditor.aws.plain import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import Flags
@@ -32,10 +32,10 @@ from auditor.offline.iam.roles import (
     verify_role_policy,
 )
 from auditor.rules import RULES
-from auditor.rules.selection import select
-from auditor.s3.inventory.configuration import ID, InventoryRequest, configuration, destination_policy
+from auditor.rules.judge import select
 from auditor.s3.inventory.fields import CSV, PARQUET
 from auditor.s3.inventory.place import parse_place
+from auditor.s3.inventory.setup import ID, InventoryRequest, configuration, destination_policy
 from auditor.s3.prices import Prices, in_dollars, money, prices_with
 from auditor.text import counted
 

@@ -10,7 +10,7 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import IDLE, Flags
 from auditor.cli.output import first_word
-from auditor.cli.telling import Teller
+from auditor.cli.run_targets import Teller
 from auditor.config.settings import CHANNELS
 from auditor.config.values import seconds
 from auditor.reports.alert import renewal_alert

@@ -22,16 +22,14 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
 from auditor.cli.flags import RUN, Flags, flag_of
 from auditor.cli.output import expect, first_word, heard, print_text, say
-from auditor.cli.progress import make_progress
+from auditor.cli.progress import columns, make_progress, options_of
 from auditor.cli.run_targets import HOLE
-from auditor.cli.terminal import columns, options_of
 from auditor.config.layers import Layer
 from auditor.config.settings import Settings
 from auditor.config.values import account as account_of
 from auditor.errors import OutputError, UsageError
 from auditor.estate.index import NAME as INDEX
-from auditor.estate.index import entries_in, index_text, write_index
-from auditor.estate.index_entries import entries_beside
+from auditor.estate.index import entries_beside, entries_in, index_text, write_index
 from auditor.model.summary import Summary
 from auditor.offline.check_run import RunCheck, RunChecker
 from auditor.offline.diff import Diff, FirstChanges, change_line, render
@@ -46,7 +44,7 @@ from auditor.offline.stored_page import page_again
 from auditor.progress import Snapshot
 from auditor.reports.summary import exit_code
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import NAME
+from auditor.runs.run_files import PLAN
 from auditor.runs.stores.local import private
 from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible
@@ -283,7 +281,7 @@ async def _judge(frame: CommandFrame) -> int:
     with frame.reading(options.run_folder) as source:
         given = Layer({name: vars(options)[name] for name in _JUDGING}, flag_of)
         file = await asyncio.to_thread(lambda: source.begun_with)
-        where, trust = f"{source.uri}/{NAME}", options.trust or ()
+        where, trust = f"{source.uri}/{PLAN}", options.trust or ()
         by = judged_by(file, where, given, options.config, anew=options.all_rules, trust=trust)
         with nullcontext(source.store) if options.out is None else frame.store(options.out) as out:
             if options.out is not None:

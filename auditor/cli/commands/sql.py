@@ -13,8 +13,8 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command
 from auditor.cli.flags import RESULTS, Flags
 from auditor.cli.output import heard, remark, say
+from auditor.cli.progress import columns
 from auditor.cli.sql.session import STOPPED, answer, copy_parts, duckdb_views, open_session, statements
-from auditor.cli.terminal import columns
 from auditor.errors import RunStopped, UsageError
 from auditor.offline.formats.base import coverage_sentence
 from auditor.reports.summary import has_hole

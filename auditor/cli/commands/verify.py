@@ -13,8 +13,7 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, refuse_ledger
 from auditor.cli.flags import DIGESTS, RESULTS, Flags
 from auditor.cli.progress import Show
-from auditor.cli.run_targets import each_target
-from auditor.cli.telling import Teller
+from auditor.cli.run_targets import Teller, each_target
 from auditor.config.resources import Resources, check_ledger, open_resources
 from auditor.config.settings import CHANNELS
 from auditor.config.values import algorithms

@@ -11,7 +11,7 @@ from auditor.cli import signals
 from auditor.cli.command_frame import CommandFrame, command, in_thread
 from auditor.cli.flags import RESULTS, Flags
 from auditor.cli.output import print_text
-from auditor.cli.terminal import columns
+from auditor.cli.progress import columns
 from auditor.config import values
 from auditor.errors import UsageError
 from auditor.offline.fix_kit.build import FixKit

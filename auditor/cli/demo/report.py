@@ -11,7 +11,7 @@ from auditor.cli.audits import program
 from auditor.cli.demo.bucket import BUCKET, Choice
 from auditor.cli.demo.check import DAMAGED, DemoResults, PlantedComparison
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
-from auditor.cli.terminal import columns
+from auditor.cli.progress import columns
 from auditor.hashing.worker.counts import Counts
 from auditor.model.access import told_verdicts
 from auditor.model.summary import Summary

@@ -16,8 +16,7 @@ from auditor.errors import OutputError, RunStopped, UsageError
 from auditor.offline.formats.csv import csv_row, neutral
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader, read_seal
-from auditor.runs.seal import NAME as SEAL
-from auditor.runs.seal import sha256_of
+from auditor.runs.run_files import SEAL, sha256_of
 from auditor.runs.stores.local import output_errors
 from auditor.text import harmless
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from auditor.aio.groups import together
+from auditor.aio.tasks import together
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed, DigestConflict, UsageError
 from auditor.hashing.batch.report import Checksum, Task, checksum_of, fetched, report_files, tasks

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.backoff import backoff
-from auditor.hashing.digest.digester_thread import InlineExecutor
+from auditor.hashing.digest.digester import InlineExecutor
 from auditor.hashing.digest.one_pass import ObjectDigester
 from auditor.hashing.digest.options import Checkpoint, HashOptions
 from auditor.hashing.digest.result import Failed, Result

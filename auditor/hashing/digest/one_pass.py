@@ -15,20 +15,22 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.groups import task_group
 from auditor.aio.stop import POLL
+from auditor.aio.tasks import task_group
 from auditor.errors import CallFailed, CheckpointError
 from auditor.hashing.digest import resumable
 from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sealed
 from auditor.hashing.digest.digester import (
     CRC64NVME,
+    INLINE,
+    Buffers,
     Digester,
+    DigestThread,
     ResumableDigester,
     has_crc64nvme,
     make_digester,
     make_resumable,
 )
-from auditor.hashing.digest.digester_thread import INLINE, Buffers, DigestThread
 from auditor.hashing.digest.options import Checkpoint, HashOptions
 from auditor.hashing.digest.parallel import ParallelRanges
 from auditor.hashing.digest.reader import ObjectSource, ResumingReader

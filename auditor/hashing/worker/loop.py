@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.aio.tasks import task_group
 from auditor.aws.sqs import BATCH, Queue, Received, open_queue
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
@@ -25,10 +25,10 @@ from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
+from auditor.s3.bucket import open_in_its_region
 from auditor.s3.calls import RetryPolicy
 from auditor.s3.engines.base import Engine, OpenEngine
 from auditor.s3.engines.pool import EnginePool
-from auditor.s3.open import open_in_its_region
 
 log = logging.getLogger(__name__)
 IDLE: Final = 20.0

@@ -9,8 +9,7 @@ from auditor.ledger.base import AUDITOR, S3, Entry, Event, Version
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.histories import DynamoHistories, line_change
 from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, identity, partition, seal_of
-from auditor.ledger.dynamodb.shards import LONGEST_NAME
-from auditor.ledger.dynamodb.table import TRIES, ConditionFailed, changing, in_order
+from auditor.ledger.dynamodb.table import LONGEST_NAME, TRIES, ConditionFailed, changing, in_order
 from auditor.ledger.history import conflicted, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, healable_row, match
 from auditor.ledger.seals import healed, single_digests, version_of_line

@@ -1,4 +1,4 @@
-"""The items of a DynamoDB ledger: their plain names (pk and sk) and their attributes. shards.py has the stored names.
+"""The items of a DynamoDB ledger: their plain names (pk and sk) and their attributes. table.py has the stored names.
 
 The item of a digest has the sk "version#etag". The sk of every other item begins with a space.
 """

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, LedgerError
-from auditor.ledger.base import Ledger
+from auditor.ledger.base import Ledger, OrderedReader
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.digests import DynamoDigests
 from auditor.ledger.dynamodb.items import CLAIM, Item, Name, partition
@@ -21,7 +21,6 @@ from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.scanning import DynamoScans
 from auditor.ledger.dynamodb.table import THREADS, TRIES, ConditionFailed, Table, explained
 from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
-from auditor.ledger.ordered import OrderedReader
 from auditor.s3.json_calls import open_json_client
 
 Clock = Callable[[], float]

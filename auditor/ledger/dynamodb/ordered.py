@@ -16,13 +16,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from auditor.aio.groups import together
-from auditor.ledger.base import HealableDigests
+from auditor.aio.tasks import together
+from auditor.ledger.base import Ask, HealableDigests, PassChoice
 from auditor.ledger.dynamodb.items import DIGESTS, WHOLE_KEY, Item, partition
-from auditor.ledger.dynamodb.shards import first_sort_key, partitions
-from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.dynamodb.table import Table, first_sort_key, partitions
 from auditor.ledger.matching import LedgerRow, match
-from auditor.ledger.ordered import Ask, PassChoice
 from auditor.model.object import AnyVersion
 
 _FIRST_AT_ONCE: Final = 4

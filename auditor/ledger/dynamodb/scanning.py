@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any, Final, TypeVar
 
-from auditor.aio.groups import together
+from auditor.aio.tasks import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, Event, KeyRecord
 from auditor.ledger.dynamodb.histories import DynamoHistories, lines_in

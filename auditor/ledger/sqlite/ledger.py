@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from auditor.errors import DigestConflict
 from auditor.ledger import file_of
-from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice
+from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice, OrderedReader
 from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
 from auditor.ledger.matching import match
-from auditor.ledger.ordered import OrderedReader
 from auditor.ledger.sqlite import digests, evidence
 from auditor.ledger.sqlite.connection import as_number, as_text, blob, connect, guarded, unchanged, writing
 from auditor.ledger.sqlite.digests import RowPage, look_up_query

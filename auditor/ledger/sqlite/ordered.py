@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from auditor.ledger.base import Ask, PassChoice
 from auditor.ledger.matching import match
-from auditor.ledger.ordered import Ask, PassChoice
 from auditor.ledger.sqlite.connection import blob
 from auditor.ledger.sqlite.digests import RowPage
 from auditor.model.object import AnyVersion

@@ -21,7 +21,7 @@ from auditor.offline.fix_kit.policy_change import PUBLIC, KitObject
 from auditor.offline.iam.arns import Arns
 from auditor.offline.iam.policy import document, statement
 from auditor.rules.encryption import e03_wrong_key
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 
 PRIVATE: Final = "private"
 OWNER_TOO: Final = "bucket-owner-full-control"

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from auditor.aws.partition import partition_of
+from auditor.aws.plain import partition_of
 from auditor.errors import RunStopped, UsageError
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Acl, Outcome, Skipped, Unread
@@ -46,7 +46,7 @@ from auditor.offline.fix_kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FIL
 from auditor.offline.iam.arns import Arns
 from auditor.progress import Snapshot
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.text import counted, visible
 from auditor.verdict.change import OBJECT_WRITER, BucketChange
 

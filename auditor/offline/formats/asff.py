@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.aws.partition import partition_of
+from auditor.aws.plain import partition_of
 from auditor.errors import UsageError
 from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
@@ -27,10 +27,10 @@ from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.offline.formats.base import PLAIN, FormatOptions, RunLines, coverage_sentence, encodable, first_keys
 from auditor.reports import groups
-from auditor.reports.compare import judged_rules
+from auditor.reports.changes import judged_rules
 from auditor.reports.summary import has_hole
 from auditor.runs.paths import began_at
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.text import counted, visible
 
 PRODUCT: Final = "s3-auditor"

@@ -9,8 +9,8 @@ from typing import Unpack
 
 from msgspec import Struct
 
-from auditor.aio.groups import together
 from auditor.aio.stop import Stop, stopped_by
+from auditor.aio.tasks import together
 from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunError, UsageError

@@ -18,7 +18,7 @@ from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, Undecid
 from auditor.model.summary import Coverage, Summary
 from auditor.offline import folder_place
 from auditor.runs.reading import RunReader
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.runs.run_results import RunResults
 from auditor.text import visible
 

@@ -17,7 +17,7 @@ from auditor.offline.library.keywords import check_flags, check_texts, documente
 from auditor.offline.library.run import Run
 from auditor.offline.rejudge import JudgeAgain
 from auditor.offline.what_if import WhatIf, WhatIfQuestion, checked_policy, lines_to
-from auditor.runs.run_plan import NAME
+from auditor.runs.run_files import PLAN
 from auditor.runs.stores import open_store
 from auditor.verdict.change import BucketChange, switches
 
@@ -49,7 +49,7 @@ def judge_run(
     connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
     with folder_place.open_run(run, **connection) as source:
         given = Layer({name: plain_value(value) for name, value in keywords.items()}, str)
-        by = judged_by(source.begun_with, f"{source.uri}/{NAME}", given, config, anew=all_rules)
+        by = judged_by(source.begun_with, f"{source.uri}/{PLAN}", given, config, anew=all_rules)
         opened = (
             nullcontext(source.store)
             if out is None

@@ -22,18 +22,24 @@ from auditor.model.access import Verdict
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.object import Ask, Evidence, FactOrigin, Head, Skipped
 from auditor.model.run_lines import ObjectLine
-from auditor.offline.probe.compare_answers import Found, ObjectResult, compare, contradicted, object_result
-from auditor.offline.probe.probe_result import Disagreement, ProbeResult
+from auditor.offline.probe.probe_result import (
+    Disagreement,
+    Found,
+    ObjectResult,
+    ProbeResult,
+    compare,
+    contradicted,
+    object_result,
+)
 from auditor.offline.probe.sample import MOST, SAMPLE, Sampler, sampled
 from auditor.offline.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
 from auditor.offline.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
 from auditor.offline.probe.vantage import Vantage, VantageJudge
 from auditor.offline.what_if import ChangedJudge
-from auditor.rules.plan import ACLS_DISABLED
+from auditor.rules.base import ACLS_DISABLED
 from auditor.runs.reading import RunReader
-from auditor.s3.calls import RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.object_facts import stand_in
+from auditor.s3.calls import ConcurrencyLimit, RetryPolicy
+from auditor.s3.gather import stand_in
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Final
 
-from auditor.model.access import ObjectAccess, Verdict
-from auditor.model.audiences import known_audiences
+from auditor.model.access import ObjectAccess, Verdict, known_audiences
 from auditor.model.object import Outcome
 from auditor.model.rollup import Group
 from auditor.model.run_lines import ObjectLine, first_prefix

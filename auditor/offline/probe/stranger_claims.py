@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from auditor.model.access import AudienceKind, Verdict
-from auditor.model.audiences import known_audiences
+from auditor.model.access import AudienceKind, Verdict, known_audiences
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Evidence, Head, Unread
 from auditor.offline.probe.vantage import WaysIn

@@ -11,12 +11,10 @@ from auditor.aws.connection import Connection
 from auditor.errors import CallFailed, UsageError
 from auditor.model.bucket import BucketFacts
 from auditor.offline.probe.stranger_claims import Asked, Question
-from auditor.s3.bucket import open_reader
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.bucket import asking, open_reader
+from auditor.s3.calls import Caller, ConcurrencyLimit, RetryPolicy
 from auditor.s3.engines import DEFAULT_ENGINE, open_engine
 from auditor.s3.engines.base import Engine
-from auditor.s3.open import asking
 from auditor.s3.rate import RateLimit
 from auditor.verdict.trust import Trust
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from auditor.model.access import AudienceKind, Reason
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.object import PUBLIC_GROUPS, Acl, Head, ObjectRef, Skipped, Unread
-from auditor.verdict.answers import Kinds
+from auditor.verdict.answers import Kinds, unknowns_of
 from auditor.verdict.compiled import CompiledBucket
 from auditor.verdict.documents import CONNECTION
 from auditor.verdict.domains import FixedValues
@@ -32,7 +32,6 @@ from auditor.verdict.requesters import Crowd, Requester
 from auditor.verdict.resources import KeyClass
 from auditor.verdict.steps import KeySteps, OutOfStepsError, Steps, TooComplexError
 from auditor.verdict.trust import Trust
-from auditor.verdict.unknowns import unknowns_of
 from auditor.verdict.values import truth_vectors
 from auditor.verdict.ways import ALL_WAYS, VERSION_WAYS, WAYS, WRITE_ACP
 from auditor.verdict.worlds import World

@@ -25,7 +25,7 @@ from auditor.reports.summary import (
     new_objects,
     sentence_parts,
 )
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.text import counted, visible
 
 DAMAGED_RULE: Final = "I03"

@@ -21,16 +21,19 @@ from auditor.reports.page.data import Chip, Headline, NumberCard
 from auditor.reports.page.pictures import CoverageBar, Night, Spark, counts, coverage_bar, spark
 from auditor.reports.page.rows import nights_of
 from auditor.reports.page.signs import Sign
-from auditor.reports.sum_summaries import IndexEntry, added_up, sum_of, summaries_of
 from auditor.reports.summary import (
     UNCHECKED,
+    IndexEntry,
     accepted,
+    added_up,
     alarming,
     counting,
     has_hole,
     holes,
     new_exposed,
     sentence_parts,
+    sum_of,
+    summaries_of,
     verdict_sentence,
 )
 from auditor.text import counted, visible

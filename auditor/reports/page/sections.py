@@ -14,7 +14,7 @@ from auditor.reports.page.data import HoleRow, RuleRow
 from auditor.reports.summary import aside, failed_of, kept_fact, not_hashed
 from auditor.rules import RULES, RULES_BY_ID
 from auditor.rules.base import Rule
-from auditor.runs.run_plan import RunPlan
+from auditor.runs.run_files import RunPlan
 from auditor.text import counted, enumerated, healed_rows
 
 _KINDS: Final = (

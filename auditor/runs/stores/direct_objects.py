@@ -22,10 +22,10 @@ from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION
 from auditor.runs.stores.base import ATTEMPTS, LARGEST_FILE, BucketObjects
+from auditor.s3.engines.answers import text
 from auditor.s3.engines.base import ListQuery
-from auditor.s3.engines.parse_headers import text
-from auditor.s3.engines.parse_xml import page
 from auditor.s3.engines.signed import Pairs, failure_of, transport_errors
+from auditor.s3.engines.xml_answers import page
 from auditor.s3.http.base import Request, Response, Server
 from auditor.s3.http.blocking import BlockingTransport
 

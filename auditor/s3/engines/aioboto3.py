@@ -24,10 +24,10 @@ from auditor.aws.answer_limits import OBJECT, AnswerLimits, check_body, limits_o
 from auditor.aws.connection import Connection, SharedCredentials
 from auditor.aws.endpoint import tls_context
 from auditor.aws.profiles import profile_missing
-from auditor.aws.scheme import with_warning
 from auditor.aws.sdk_errors import sdk_errors
+from auditor.aws.sigv4 import with_warning
 from auditor.errors import CallFailed, UsageError
-from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import answers as headers
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.sdk import SdkEngine, without_validation
 

@@ -15,7 +15,7 @@ from auditor.aws.answer_limits import OBJECT
 from auditor.aws.connection import Connection
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
-from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import answers as headers
 from auditor.s3.engines.base import Body, Engine, Span
 from auditor.s3.engines.sdk import SdkEngine, without_validation
 

@@ -18,14 +18,14 @@ from auditor.errors import CallFailed
 from auditor.model.object import Acl, Head
 from auditor.model.version import VERSION
 from auditor.s3.checksums import CHECKSUM_MODE
-from auditor.s3.engines import parse_headers as headers
-from auditor.s3.engines import parse_settings as settings
-from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines import answers as headers
+from auditor.s3.engines import xml_answers as documents
+from auditor.s3.engines import xml_answers as settings
+from auditor.s3.engines.answers import Reply
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
-from auditor.s3.engines.parse_reply import Reply
 from auditor.s3.engines.signed import Pairs, SignedRequests, failure_of, lost, query_of, transport_errors
 from auditor.s3.http.base import Response, Server, Stream, StreamingTransport, Transport, TransportError
-from auditor.s3.http.transport import HttpTransport, ThinStreams
+from auditor.s3.http.pool import HttpTransport, ThinStreams
 
 PAGES_AT_ONCE: Final = 2
 SECRETS: Final = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"})

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final
 from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head
 from auditor.s3.checksums import CHECKSUM_MODE
-from auditor.s3.engines import parse_headers as headers
-from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines import answers as headers
+from auditor.s3.engines import answers as replies
 from auditor.s3.engines.base import Body, ListQuery, Page, Position, Span
 
 _ARGUMENTS: Final[Mapping[str, str]] = {

@@ -21,8 +21,8 @@ from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
-from auditor.s3.engines.parse_reply import Reply
-from auditor.s3.engines.parse_settings import setting
+from auditor.s3.engines.answers import Reply
+from auditor.s3.engines.xml_answers import setting
 
 THREADS: Final = 4
 ABAC: Final = "GetBucketAbac"

@@ -14,8 +14,8 @@ from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.aws.sigv4 import ANONYMOUS, EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.dates import http_date
-from auditor.s3.engines import parse_headers as headers
-from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines import answers as headers
+from auditor.s3.engines import xml_answers as documents
 from auditor.s3.http.base import (
     BrokenAnswerError,
     Request,

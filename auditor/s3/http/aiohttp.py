@@ -25,8 +25,8 @@ from auditor.s3.http.base import (
     Server,
     TransportError,
     TransportTimeoutError,
+    request_bytes,
 )
-from auditor.s3.http.request import request_bytes
 
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add by itself. It must not, because the headers are signed."""

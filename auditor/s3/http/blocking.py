@@ -20,8 +20,8 @@ from auditor.s3.http.base import (
     Response,
     Server,
     TransportTimeoutError,
+    request_bytes,
 )
-from auditor.s3.http.request import request_bytes
 from auditor.s3.http.response import ResponseReader
 
 METHODS: Final = ("GET", "PUT", "DELETE")

@@ -1,16 +1,21 @@
-"""Keep the connections to one server: a limited number, and a queue of requests that wait for one."""
+"""The auditor's own transports, for nearly all calls: HTTP/1.1 with keep-alive on a pool of connections.
+
+A pool keeps a limited number of connections to one server, and a queue of requests that wait for one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from auditor.s3.http.base import ConnectionLostError, Response, Server
-from auditor.s3.http.connection import HttpConnection, StaleConnectionError
+from auditor.s3.http.base import CommonLines, ConnectionLostError, Request, Response, Server, request_bytes
+from auditor.s3.http.connection import RECEIVED, BufferedConnection, HttpConnection, StaleConnectionError
+from auditor.s3.http.streaming import StreamingConnection
 
 _LONGEST_CLOSE: Final = 1.0
 """Limit in seconds of the wait for aborted sockets to close. One or two iterations of the loop are usually enough."""
@@ -257,3 +262,65 @@ class Pool(Generic[K]):
 
 def _closed_error() -> ConnectionLostError:
     return ConnectionLostError("the transport is closed")
+
+
+class HttpTransport(Pool[BufferedConnection]):
+    """The transport for small answers. A request takes one write and one future, no task and no timer.
+
+    It buffers each body, and decompresses nothing. ThinStreams is for large bodies, AiohttpTransport for proxies.
+    """
+
+    def __init__(self, server: Server) -> None:
+        """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
+        super().__init__(server, partial(BufferedConnection, received=memoryview(bytearray(RECEIVED))))
+        self._lines = CommonLines()
+
+    async def send(self, request: Request) -> Response:
+        """Send a request, and return the complete answer.
+
+        Raises TransportError, or ValueError for forbidden characters.
+        """
+        written = request_bytes(request, self._lines)
+        _, answer = await self.exchange(written, head_only=request.method == "HEAD")
+        return answer
+
+
+class ThinStreams(Pool[StreamingConnection]):
+    """The transport for large bodies, which it receives straight into the reader's buffer.
+
+    It decompresses nothing, and supports no proxy.
+    """
+
+    def __init__(self, server: Server) -> None:
+        """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
+        super().__init__(server, StreamingConnection)
+
+    def stream(self, request: Request) -> ThinStream:
+        """Return a context manager that sends the request, and gives the answer while its body arrives.
+
+        Entering the context raises TransportError, or ValueError for forbidden characters in the request.
+        """
+        return ThinStream(self, request)
+
+
+class ThinStream:
+    """Sends one request, and reads the body of its answer. A context manager, for one use."""
+
+    __slots__ = ("_connection", "_pool", "_request", "headers", "readinto", "reason", "status")
+
+    def __init__(self, pool: Pool[StreamingConnection], request: Request) -> None:
+        self._pool = pool
+        self._request = request
+        self.status: int
+        self.reason: str
+        self.headers: Mapping[bytes, bytes]
+
+    async def __aenter__(self) -> ThinStream:
+        request = self._request
+        self._connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        self.status, self.reason, self.headers = answer.status, answer.reason, answer.headers
+        self.readinto = self._connection.readinto
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._connection.release()

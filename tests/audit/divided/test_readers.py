@@ -11,7 +11,7 @@ import pytest
 
 import auditor
 from auditor.aio.stop import Stop
-from auditor.audit.fill_run import fill_audit
+from auditor.cli.fill import fill_audit
 from auditor.cli.main import main
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.audit.key_cuts import LAST, KeyCuts, KeysFound, call_budget, find_cuts
+from auditor.audit.plan_ranges import LAST, KeyCuts, KeysFound, call_budget, find_cuts
 from auditor.errors import BucketError, CallFailed
 from auditor.model.target import Target
 from tests.audit.ranges.key_sets import SETS, keys_of_set

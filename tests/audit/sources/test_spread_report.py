@@ -15,7 +15,7 @@ from auditor.audit.sources.inventory_reports import ReportTimes
 from auditor.audit.sources.spread_file import NAME
 from auditor.errors import InventoryError, RunStopped, RunTaken
 from auditor.runs.paths import range_name, run_path
-from auditor.runs.run_plan import LISTING, PlannedRange
+from auditor.runs.run_files import LISTING, PlannedRange
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import LocalStore
 from auditor.s3.inventory.lookup import Match

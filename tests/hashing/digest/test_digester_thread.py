@@ -7,8 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from auditor.hashing.digest.digester import Digester
-from auditor.hashing.digest.digester_thread import Buffers, DigestThread
+from auditor.hashing.digest.digester import Buffers, Digester, DigestThread
 from auditor.hashing.digest.parallel import BlockMemory
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError
-from auditor.hashing.digest.digester_thread import InlineExecutor
+from auditor.hashing.digest.digester import InlineExecutor
 from auditor.hashing.digest.object import hash_object, hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable

@@ -20,7 +20,7 @@ from auditor.errors import CallFailed, LeaseLostError, UsageError
 from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
 from auditor.hashing.digest import resumable
-from auditor.hashing.digest.digester_thread import INLINE
+from auditor.hashing.digest.digester import INLINE
 from auditor.hashing.digest.object import hash_object, hash_patiently
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.reader import HARDLY

@@ -9,8 +9,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, Grant
-from auditor.offline.probe.compare_answers import ObjectResult
-from auditor.offline.probe.probe_result import ProbeResult
+from auditor.offline.probe.probe_result import ObjectResult, ProbeResult
 from auditor.offline.probe.probe_run import ProbeOrder
 from tests.offline.probe.conftest import Probing
 from tests.support.odd_keys import ODD_KEYS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import auditor
-from auditor.model.audiences import listed
+from auditor.model.access import listed
 from auditor.model.object import GROUP_OF, Head, PartialHead
 from tests.reports.lines.golden_lines import PLACE, finding_lines, golden, lines, object_line
 from tests.support.encoded_lines import encode_undecided

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from auditor.model.target import Target
 from auditor.reports.page.index import index_page
-from auditor.reports.sum_summaries import IndexEntry
+from auditor.reports.summary import IndexEntry
 from tests.support.samples.index_pages import (
     ESTATE,
     entry,

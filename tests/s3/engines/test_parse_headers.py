@@ -11,7 +11,7 @@ from msgspec.structs import fields, replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import Head
-from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import answers as headers
 
 LEAST = {b"etag": b'"e"', b"content-length": b"3"}
 NUMBERS = (b"content-length", b"x-amz-tagging-count", b"x-amz-missing-meta", b"x-amz-mp-parts-count")

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Acl, Grant, ObjectRef
-from auditor.s3.engines import parse_headers as headers
-from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines import answers as headers
+from auditor.s3.engines import answers as replies
 from auditor.s3.engines.base import ListQuery, Page, Position, Span
 from auditor.s3.engines.sdk import headers_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import CallFailed
-from auditor.s3.engines.parse_settings import setting
+from auditor.s3.engines.xml_answers import setting
 
 DEFAULT = (
     "<ApplyServerSideEncryptionByDefault><SSEAlgorithm>aws:kms</SSEAlgorithm></ApplyServerSideEncryptionByDefault>"

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.errors import CallFailed
 from auditor.model.object import ALL_USERS, Acl, Grant
-from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines import xml_answers as documents
 from auditor.s3.engines.base import ListQuery, Page, Position
 
 OWNER = "<Owner><ID>o</ID></Owner>"

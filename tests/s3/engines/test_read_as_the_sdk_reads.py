@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
-from auditor.s3.engines import parse_headers as headers
-from auditor.s3.engines import parse_reply as replies
-from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines import answers as headers
+from auditor.s3.engines import answers as replies
+from auditor.s3.engines import xml_answers as documents
 from auditor.s3.engines.base import ListQuery
 from auditor.s3.engines.sdk import headers_of
 

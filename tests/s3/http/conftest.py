@@ -23,8 +23,7 @@ from auditor.s3.http.base import (
     TransportError,
     TransportTimeoutError,
 )
-from auditor.s3.http.pool import Statistics
-from auditor.s3.http.transport import HttpTransport, ThinStreams
+from auditor.s3.http.pool import HttpTransport, Statistics, ThinStreams
 from tests.s3.http.certificates import Tls, made
 from tests.s3.http.raw_server import RawServer, breath
 from tests.support.loop_blocking import free_loop as free_loop

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from auditor.s3.http.base import Response
-from auditor.s3.http.transport import HttpTransport
+from auditor.s3.http.pool import HttpTransport
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import Opening, get
 from tests.s3.http.raw_server import OK, Peer, breath, serving

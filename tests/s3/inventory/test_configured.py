@@ -8,9 +8,8 @@ import pytest
 
 from auditor.errors import CallFailed, UsageError
 from auditor.model.target import Target
-from auditor.s3.inventory.configuration import InventoryRequest, configuration
-from auditor.s3.inventory.configured import ACTION, configurations, configured_place
 from auditor.s3.inventory.place import InventoryPlace
+from auditor.s3.inventory.setup import ACTION, InventoryRequest, configuration, configurations, configured_place
 
 TARGET: Final = Target("audited", "a/")
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from auditor.errors import InventoryError
-from auditor.s3.inventory.csv_rows import LONGEST_LINE, csv_rows
+from auditor.s3.inventory.rows import LONGEST_LINE, csv_rows
 
 MEBIBYTE: Final = 1024 * 1024
 

@@ -6,8 +6,7 @@ import asyncio
 import random
 
 from auditor.model.object import ObjectRef
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import Caller, ConcurrencyLimit, RetryPolicy
 from auditor.s3.rate import RateLimit
 from tests.conformance.memory import OWNER
 

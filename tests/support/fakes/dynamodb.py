@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from auditor.errors import CallFailed
-from auditor.ledger.dynamodb.shards import own_name, stored_name
+from auditor.ledger.dynamodb.table import own_name, stored_name
 from auditor.ledger.seals import row_seal
 from auditor.model.object import ObjectRef
 

@@ -7,9 +7,19 @@ from functools import partial
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, KeyRecord, Ledger, Notice, Version
+from auditor.ledger.base import (
+    Ask,
+    Checked,
+    Entry,
+    Event,
+    Expectation,
+    KeyRecord,
+    Ledger,
+    Notice,
+    OrderedReader,
+    Version,
+)
 from auditor.ledger.leases import Held, Lease, Work
-from auditor.ledger.ordered import Ask, OrderedReader
 from auditor.model.object import AnyVersion
 
 

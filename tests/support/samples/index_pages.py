@@ -14,7 +14,7 @@ from auditor.model.finding import RuleUndecided
 from auditor.model.rollup import TrendNight
 from auditor.model.summary import Changes, Coverage, ExceptedCounts, Resume, Summary
 from auditor.model.target import Target
-from auditor.reports.sum_summaries import IndexEntry
+from auditor.reports.summary import IndexEntry
 from tests.support.samples.reports import sample_summary
 
 RUN: Final = "20261122T030004Z-5f20c1"

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.audit.compare_with_last import LastRunComparison
-from auditor.audit.run_summary import RunEnd, summarize
+from auditor.audit.conclude_run import RunEnd, summarize
 from auditor.config.settings import Settings
 from auditor.model.access import ObjectAccess, Verdict
 from auditor.model.exception import Excepted
@@ -25,7 +25,7 @@ from auditor.reports.rollup import RollUpBuilder
 from auditor.reports.summary import not_looked_at
 from auditor.rules import RULES
 from auditor.runs.paths import began_at
-from auditor.runs.run_plan import RunPlan, one_range
+from auditor.runs.run_files import RunPlan, one_range
 from auditor.runs.tally import Tally
 from tests.support.samples.bucket import facts
 

@@ -209,7 +209,7 @@ def test_the_functions_read_the_configuration_that_was_packed(built: Built, inte
     assert "python/auditor.toml" not in contents(built.layer)
     code = """
 from auditor.lambdas.event import read_event
-from auditor.rules.selection import select
+from auditor.rules.judge import select
 from auditor.rules import RULES
 from auditor.config.file import load_settings
 environ = {"AUDITOR_CONFIG": "auditor.toml", "AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:d.db"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.hashing.queue.message import HashTask
-from auditor.ledger.dynamodb.shards import own_name
+from auditor.ledger.dynamodb.table import own_name
 from tests.system.e2e.deployment import SERVICE, Deployment
 from tests.system.e2e.environment import Answer
 from tests.system.e2e.poller import Poller

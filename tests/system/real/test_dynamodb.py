@@ -17,7 +17,7 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.dynamodb.changes import key_of
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.dynamodb.shards import stored_name
+from auditor.ledger.dynamodb.table import stored_name
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers import OpenLedger
 from tests.conformance.ledgers.base import ENTRY

@@ -13,8 +13,7 @@ import pytest
 
 from auditor.config.settings import Settings
 from auditor.offline.folder_place import open_run
-from auditor.offline.probe.compare_answers import ObjectResult
-from auditor.offline.probe.probe_result import ProbeResult
+from auditor.offline.probe.probe_result import ObjectResult, ProbeResult
 from auditor.offline.probe.probe_run import ProbeOrder, ProbeRequest, probe
 from auditor.s3.rate import RateLimit
 from tests.support.servers.rgw import RgwServer

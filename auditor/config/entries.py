@@ -1,14 +1,14 @@
-"""Check [[exceptions]] of auditor.toml: the findings, objects and holes that the owner of a bucket accepts, and until
-when.
+"""Check the entries of auditor.toml: [[accounts]], the names of accounts, networks and other parties; [[exceptions]],
+the findings, objects and holes that the owner of a bucket accepts, and until when.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import replace
 
 from auditor.config.toml_tables import entry_label
@@ -16,6 +16,42 @@ from auditor.errors import ConfigError
 from auditor.model.access import Audience, AudienceKind
 from auditor.model.exception import OPEN, ExceptionEntry
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
+from auditor.model.toml_forms import Text
+from auditor.model.trusted_entry import check_entry
+
+ACCOUNTS: Final = "accounts"
+_Name = Annotated[str, Meta(pattern=r"\S", max_length=200)]
+
+
+class NamedAccount(Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of an account, a network or another party. id: the party as a report names it: a canonical ID, an
+    account's 12 digits, an ARN, an organization, a network, a VPC. team: the team that answers for the party; None if
+    none is given.
+    """
+
+    id: Text
+    name: _Name
+    team: _Name | None = None
+
+    @property
+    def text(self) -> str:
+        """The name, with the team."""
+        return self.name if self.team is None else f"{self.name} (team {self.team})"
+
+
+def check_accounts(accounts: Sequence[NamedAccount], name: str) -> None:
+    """Raise ConfigError for an ID of no known form, and for two names of one party. name: of the file, for messages."""
+    seen: set[str] = set()
+    for number, account in enumerate(accounts, 1):
+        here = entry_label(name, ACCOUNTS, number, len(accounts))
+        try:
+            check_entry(account.id)
+        except ValueError as error:
+            raise ConfigError(f"{here}: id is {account.id[:100]!r}: {error}") from error
+        if account.id in seen:
+            raise ConfigError(f"{here}: {account.id[:100]!r} has a name already: remove one of them")
+        seen.add(account.id)
+
 
 LONGEST_DAYS: Final = 400
 """Number of days for which an exception may hold: a year, and time to renew it."""
