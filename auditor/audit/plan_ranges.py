@@ -212,6 +212,9 @@ class KeyPiece(Struct):
     """The first key of the last page, and the number of its keys."""
     differing: frozenset[str] = frozenset()
     """The characters in which the keys of the last page differ."""
+    ends_folder: bool = False
+    """True if it was cut at the end of a folder, and no page of it was read since. Where folders have about a page of
+    keys, nothing is left of it, whatever its unseen keys are taken to be: one call says so."""
 
     @classmethod
     def of(cls, upto: str | None, keys: Sequence[str], *, more: bool, every: bool) -> KeyPiece:
@@ -233,6 +236,7 @@ class KeyPiece(Struct):
             step = 1 if every else max(1, len(keys) // _MARKS)
             self.marks += [(self.count + at + 1, keys[at]) for at in range(step - 1, len(keys), step)]
             self.count, self.last, self.page = self.count + len(keys), keys[-1], (keys[0], len(keys))
+            self.ends_folder = False
             turned = [key[::-1] for key in keys]
             begin, end = _shared(keys[0], keys[-1]), _shared(min(turned), max(turned))
             self.differing = frozenset("".join(key[begin : len(key) - end] for key in keys))
@@ -413,8 +417,8 @@ class _Bisection:
     def _read_on(self, unread: Sequence[KeyPiece]) -> list[tuple[KeyPiece, str]]:
         """Read the pieces on, of which the largest come first, and divide some so that AT_ONCE can be read on."""
         free = 0 if self._few else max(0, AT_ONCE - len(unread))
-        large = [piece for piece in unread[:free] if piece.unseen > _FEW * self._page]
-        others = unread[len(large) : AT_ONCE]
+        large = [piece for piece in unread if piece.unseen > _FEW * self._page and not piece.ends_folder][:free]
+        others = [piece for piece in unread if piece not in large][: AT_ONCE - len(large)]
         return [(piece, piece.middle()) for piece in large] + [(piece, piece.last) for piece in others]
 
     async def _see(self, piece: KeyPiece, text: str) -> None:
@@ -428,6 +432,7 @@ class _Bisection:
         if keys:
             self.pieces.append(KeyPiece.of(piece.upto, keys, more=more, every=False))
         piece.end_at(text)
+        piece.ends_folder = text.endswith(LAST)
 
     async def _keys(self, after: str | None, upto: str | None) -> tuple[Sequence[str], bool]:
         """Return a page of the keys between two texts, and whether further ones follow. Without an answer the search

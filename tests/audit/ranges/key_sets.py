@@ -31,6 +31,10 @@ def _numbered(chance: random.Random, number: int) -> Iterator[str]:
     return (f"logs/app/{at:08}.json" for at in range(number))
 
 
+def _folders(chance: random.Random, number: int) -> Iterator[str]:
+    return (f"logs/day-{at // 100:05}/part-{at:09}.gz" for at in range(number))
+
+
 def _uuids_below(chance: random.Random, number: int) -> Iterator[str]:
     return (f"media/{name}.jpg" for name in _uuids(chance, number))
 
@@ -78,6 +82,7 @@ SETS: Final[dict[str, Make]] = {
     "dates": _dates,
     "one giant prefix": _giant,
     "one prefix of uuids": _uuids_below,
+    "folders of a hundred keys": _folders,
     "one prefix of numbers": _numbered,
     "long shared prefix": _long,
     "the last prefix": _tail,

@@ -103,7 +103,8 @@ async def unbalanced(
 
 async def test_ranges_are_about_as_large_as_each_other() -> None:
     """As where S3's pages have a thousand keys and the bucket has 200,000."""
-    assert not await unbalanced(["dates", "hidden at depth 3", "the last prefix"], 20_000, 100, 500)
+    names = ["dates", "hidden at depth 3", "the last prefix", "folders of a hundred keys"]
+    assert not await unbalanced(names, 20_000, 100, 500)
 
 
 @pytest.mark.slow
