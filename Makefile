@@ -39,9 +39,11 @@ endif
 trial: install
 	@$(BIN)/python -m tools.trial "$(or $(BUCKET),$(error give BUCKET=s3://..))" $(ARGS)
 
-# Four workers on two cores: the tests of retries and deadlines mostly wait. Without bytecode each worker would compile
-# every test anew, and every process that a test starts the package.
-FAST_TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
+# Without bytecode each worker would compile every test anew, and every process that a test starts the package.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Four workers on two cores: the tests of retries and deadlines mostly wait.
+FAST_TESTS := $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system --ignore=tests/browser
 
 test: install ## the tests that need no server but our own, within minutes; a room's alone: ROOM=verdict
 	@$(FAST_TESTS) -m 'not slow' $(if $(ROOM),tests/$(ROOM)) $(ARGS)
