@@ -20,7 +20,6 @@ from auditor.model.finding import Finding, Judgement, RuleUndecided
 from auditor.model.json_codec import encode_line
 from auditor.model.line_records import encode_finding, encode_object, routed_line, undecided_line
 from auditor.model.object import AnyVersion, Evidence, ObjectRef
-from auditor.model.reuse import NO_FACTS
 from auditor.model.run_lines import Recorded, Standing
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules.exceptions import NOTHING, Exceptions
@@ -90,10 +89,14 @@ class RecordJudge:
 
     def object(self, evidence: Evidence, looked: HashStatus | None) -> JudgedObject:
         """Judge an object, and count the state of its digests. looked: that state by the ledger; None without one."""
+        if looked is not None:
+            self._count(evidence.ref, looked)
+            evidence = evidence.with_digests(looked.digests)
+        judgement = self._judge.object(evidence)
+        if judgement.unstored:
+            judgement = _without_unstored(judgement)
         if looked is None:
-            return _without_unstored(self._judge.object(evidence)), None, None
-        self._count(evidence.ref, looked)
-        judgement = _without_unstored(self._judge.object(evidence.with_digests(looked.digests)))
+            return judgement, None, None
         return judgement, looked.state in _HASHED, routed_line(evidence.ref) if looked.routed else None
 
     def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
@@ -109,8 +112,6 @@ def _without_unstored(judgement: Judgement) -> Judgement:
 
     Whoever takes facts from these reads such a value by a call. A rule without it would count as passed.
     """
-    if not judgement.unstored:
-        return judgement
     lacking = [RuleUndecided(rule, "HeadObject", "NotStored") for rule in judgement.unstored]
     return replace(
         judgement,
@@ -154,14 +155,15 @@ class LineWriter:
         Operations.
         """
         judgement = recorded.judgement
-        self.rollups.add(recorded)
+        ref, findings = judgement.evidence.ref, judgement.findings
         undecided = undecided_line(judgement)
-        ref, verdict, findings = judgement.evidence.ref, judgement.verdict, judgement.findings
+        if recorded.standing is not None or findings or undecided is not None:
+            self.rollups.add(recorded)
         return self.segment.write(
             ref.key,
             ref.version_id,
             encode_object(judgement, hashed, self._keeps_values, recorded.standing),
-            list(map(encode_finding, findings, repeat(verdict), recorded.findings)) if findings else (),
+            list(map(encode_finding, findings, repeat(judgement.verdict), recorded.findings)) if findings else (),
             None if undecided is None else encode_line(undecided),
             routed,
         )
@@ -231,10 +233,13 @@ class Recorder:
             await self._io(self.comparison.load, batch[-1].step.key)
         following = iter(found)
         for item in batch:
-            self.tally.delete_marker(item.step.delete_markers)
-            self.tally.unreported += (item.step.facts or NO_FACTS).unreported
+            step = item.step
+            if step.delete_markers:
+                self.tally.delete_marker(step.delete_markers)
+            if step.facts is not None:
+                self.tally.unreported += step.facts.unreported
             if item.evidence is None:
-                self._segment.passed(item.step.key)
+                self._segment.passed(step.key)
             elif self._write(item.evidence, next(following)):
                 await self._io(self._segment.flush)
         if self._dispatcher is not None:  # after the lines, which a checkpoint then names with what is not sent

@@ -177,11 +177,9 @@ def _acl_members(fact: Acl | Unread | Skipped) -> tuple[FactState, bool | None, 
 
 def _head_member(fact: Head | Unread | Skipped, keep_metadata: bool) -> Any:
     """Return the `head` of an object's line: a HeadRecord, or a Head, which is written with the same members."""
-    if isinstance(fact, Unread):
-        return HeadRecord(unread=fact)
-    if isinstance(fact, Skipped):
-        return HeadRecord(skipped=fact.reason)
-    if isinstance(fact, PartialHead):
+    if not isinstance(fact, Head):
+        return HeadRecord(unread=fact) if isinstance(fact, Unread) else HeadRecord(skipped=fact.reason)
+    if type(fact) is PartialHead:
         known = {name: getattr(fact, name) for name in Head.__struct_fields__ if name not in fact.unread}
         return HeadRecord(partial=True, **known)
     if keep_metadata and isinstance(fact.metadata, dict):

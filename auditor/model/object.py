@@ -281,7 +281,8 @@ class Evidence(Struct, frozen=True):
     def outcome(self) -> Outcome:
         if self.vanished:
             return Outcome.VANISHED
-        unread = isinstance(self.acl, Unread) or isinstance(self.head, Unread)
+        # type() as no class is derived from Unread, and a false isinstance() of a Struct takes five times as long
+        unread = type(self.acl) is Unread or type(self.head) is Unread
         return Outcome.UNDECIDED if unread else Outcome.AUDITED
 
 

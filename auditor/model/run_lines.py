@@ -39,12 +39,17 @@ class FactState(StrEnum):
     SKIPPED = "skipped"
 
 
+_STATES: Final = {
+    Acl: FactState.READ,
+    Head: FactState.READ,
+    PartialHead: FactState.PARTIAL,
+    Unread: FactState.UNREAD,
+    Skipped: FactState.SKIPPED,
+}
+
+
 def state_of(fact: Acl | Head | Unread | Skipped) -> FactState:
-    if isinstance(fact, Unread):
-        return FactState.UNREAD
-    if isinstance(fact, PartialHead):
-        return FactState.PARTIAL
-    return FactState.SKIPPED if isinstance(fact, Skipped) else FactState.READ
+    return _STATES[type(fact)]
 
 
 def has_public_grant(acl: Acl | Unread | Skipped) -> bool | None:

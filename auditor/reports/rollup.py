@@ -81,12 +81,9 @@ class RollUpBuilder(KeyedCounts):
             self._waiting.append((None, subject, 0, standing, _sample(finding, standing), None))
 
     def add(self, recorded: Recorded) -> None:
-        """Note the results of one listed object."""
+        """Note the results of one listed object. An object that is private, decided and without findings has none."""
         judgement, standing = recorded.judgement, recorded.standing
         evidence, access = judgement.evidence, judgement.access
-        undecided = evidence.outcome is Outcome.UNDECIDED
-        if standing is None and not judgement.findings and not undecided:
-            return
         ref, note = evidence.ref, self._waiting.append
         audience = None if access is None else widest_audience(access)
         for finding, history in zip(judgement.findings, recorded.findings, strict=True):
@@ -100,7 +97,7 @@ class RollUpBuilder(KeyedCounts):
                 excepted = standing.exception is not None
                 opened = OpenObject.of(ref, evidence.acl, evidence.head, excepted=excepted)
             note((ref.key, subject, ref.size, standing, sample, opened))
-        if undecided:
+        if evidence.outcome is Outcome.UNDECIDED:
             fact = evidence.unread[0]
             subject = Subject(GroupKind.UNDECIDED, None, None, None, _bounded(f"{fact.action} {fact.code}"))
             note((ref.key, subject, ref.size, None, sample, None))

@@ -46,6 +46,8 @@ class Exceptions:
 
     def of_object(self, judgement: Judgement) -> Excepted:
         """Return the entries that cover the verdict, the findings, or the hole of one object."""
+        if not self.entries and not judgement.findings:
+            return NOTHING
         outcome, access = judgement.evidence.outcome, judgement.access
         if not judgement.findings and outcome is not Outcome.UNDECIDED and judgement.verdict not in self._excepted:
             return NOTHING

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -72,6 +73,11 @@ class BoundRule(NamedTuple):
         return "access" in self.rule.reads
 
     @property
+    def on_dormant(self) -> bool:
+        """True if the rule is asked only about objects with a hidden part of the stored ACL."""
+        return "dormant" in self.rule.reads
+
+    @property
     def shared(self) -> bool:
         """True if the rule reads only facts of an object that many have in common, so that its answers are cached."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
@@ -84,9 +90,9 @@ class BoundRule(NamedTuple):
         unread, stored = self.lacks, True
         for place, name in self.places:
             fact = arguments[place] = facts[name]
-            if isinstance(fact, Skipped):
+            if type(fact) is Skipped:
                 return None
-            unread = unread or isinstance(fact, Unread)
+            unread = unread or type(fact) is Unread
             stored = stored and fact is not KNOWN_IN_PART
         if unread:
             return RuleAnswer(self.order, self.rule, None)
@@ -96,11 +102,13 @@ class BoundRule(NamedTuple):
             found = tuple(self.rule.check(*arguments))
         except NotStored:
             return RuleAnswer(self.order, self.rule, None, stored=False)
+        if not found:
+            return None
         hits = tuple([item for item in found if isinstance(item, Hit)])
         if len(hits) < len(found):
             lacking = next(item for item in found if isinstance(item, Unread))
             return RuleAnswer(self.order, self.rule, None, lacking)
-        return RuleAnswer(self.order, self.rule, hits) if hits else None
+        return RuleAnswer(self.order, self.rule, hits)
 
     def ask_unknown(self, facts: Mapping[str, Any]) -> RuleAnswer | None:
         """Run the rule's check on an object whose verdict is unknown: a rule that would flag it is undecided."""
@@ -168,7 +176,6 @@ CACHED_ANSWERS: Final = 1024
 recently used one.
 """
 
-_NO_DORMANT: Final = Skipped("no S3 Inventory shows a hidden part of the stored ACL")
 CUSTOMER_ALGORITHM: Final = "AES256"
 """The only algorithm of a customer's key (SSE-C)."""
 
@@ -202,9 +209,10 @@ class Judge:
         self._of_bucket = [one for one in ready if not one.places]
         self._shared = [one for one in ready if one.places and one.shared]
         rest = [one for one in ready if one.places and not one.shared]
-        self._own = [one for one in rest if not one.on_exposed]
+        self._own = [one for one in rest if not one.on_exposed and not one.on_dormant]
+        self._on_dormant = [one for one in rest if one.on_dormant]
         self._on_exposed = [one for one in rest if one.on_exposed]
-        self._own_parts = any(name.startswith("head.") for one in self._own for _, name in one.places)
+        self._own_parts = any(name.startswith("head.") for one in rest if not one.on_exposed for _, name in one.places)
         self._shown_names = tuple(sorted({name for one in ready for _, name in one.places if name.startswith("head.")}))
         self._shown_members = [name.removeprefix("head.") for name in self._shown_names]
         self._cached = lru_cache(CACHED_ANSWERS)(self._ask_shared)
@@ -233,13 +241,15 @@ class Judge:
         access = self._verdicts.access(ref, acl, head, evidence.dormant)
         shown = self._shown(head) if isinstance(head, Head) else head
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
-        whole = KNOWN_IN_PART if isinstance(head, PartialHead) else head
+        whole = KNOWN_IN_PART if type(head) is PartialHead else head
         facts = {"ref": ref, "acl": acl, "head": whole, "owner": evidence.owner, "digests": evidence.digests}
-        facts["dormant"] = evidence.dormant.acl if evidence.dormant is not None else _NO_DORMANT
         perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
         if self._own_parts or perhaps_exposed:
             facts.update(self._head_facts(shown))
         own = [answer for one in self._own if (answer := one.ask(facts))]
+        if evidence.dormant is not None:
+            facts["dormant"] = evidence.dormant.acl
+            own += [answer for one in self._on_dormant if (answer := one.ask(facts))]
         if perhaps_exposed:
             own += self._ask_on_exposed(access, facts)
         if own:
@@ -274,8 +284,9 @@ class Judge:
 
     def _shown(self, head: Head) -> tuple[Any, ...]:
         """Return the members of HEAD that rules name one by one. One that a partial HEAD lacks is KNOWN_IN_PART."""
-        unread = head.unread if isinstance(head, PartialHead) else ()
-        return tuple([KNOWN_IN_PART if member in unread else getattr(head, member) for member in self._shown_members])
+        if type(head) is not PartialHead:
+            return tuple(map(getattr, repeat(head), self._shown_members))
+        return tuple([KNOWN_IN_PART if name in head.unread else getattr(head, name) for name in self._shown_members])
 
     def _head_facts(self, shown: tuple[Any, ...] | Unread | Skipped) -> dict[str, Any]:
         if isinstance(shown, tuple):

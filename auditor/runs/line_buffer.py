@@ -161,7 +161,7 @@ class LineBuffer:
         """
         with self._lock:
             self._end_key()
-            if any(self._counts.values()):
+            if self._size:
                 self._end_part(self.mark)
 
     def taken(self) -> list[LineBatch]:
@@ -190,13 +190,13 @@ class LineBuffer:
                 self._tally.go_back_to(self.mark.tally)
                 self._held, self._held_size, self._key = [], 0, None
                 self._rollups.drop()
-            if any(self._counts.values()):
+            if self._size:
                 self._end_part(None)
             return None if self._torn else self._with_rollups(self._position(self.mark.key))
 
     def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
         batch = self._batches[-1]
-        if not any(self._counts.values()):
+        if not self._size:
             self._opened = self._clock()
         for kind, line in lines:
             batch.lines[kind].append(line)
@@ -230,10 +230,9 @@ class LineBuffer:
 
     def _check_due(self) -> None:
         """End the part if it is full, or has been open for part_seconds; but never between two versions of one key."""
-        largest = max(self._counts.values())
-        if not largest or self._torn:
+        if not self._size or self._torn:
             return
-        full = largest >= self._part_lines or self._size >= PART_BYTES
+        full = max(self._counts.values()) >= self._part_lines or self._size >= PART_BYTES
         if full or self._clock() - self._opened >= self._part_seconds:
             self._end_part(self.mark)
 

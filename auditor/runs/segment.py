@@ -216,7 +216,9 @@ class Segment:
 
         undecided_line: None if all facts were read. routed_line: None if the object is not left to S3 Batch Operations.
         """
-        lines = [("objects", object_line), *(("findings", line) for line in finding_lines)]
+        lines = [("objects", object_line)]
+        if finding_lines:
+            lines += [("findings", line) for line in finding_lines]
         if undecided_line is not None:
             lines.append(("undecided", undecided_line))
         if routed_line is not None:

@@ -106,10 +106,11 @@ class Tally(Counters):
         outcome = evidence.outcome
         self.coverage["listed"] += 1
         self.coverage[outcome] += 1  # every outcome is in COVERAGE
-        if outcome is not Outcome.VANISHED and judgement.verdict is not None:
-            self.verdicts[judgement.verdict] += 1
-            if judgement.access is not None and judgement.access.audience:
-                for name in _audience_names(judgement.access):
+        access = judgement.access
+        if outcome is not Outcome.VANISHED and access is not None:
+            self.verdicts[access.verdict] += 1
+            if access.audience:
+                for name in _audience_names(access):
                     self._add_audience(name)
         if outcome is Outcome.UNDECIDED:
             for fact in evidence.unread:

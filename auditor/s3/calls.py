@@ -124,7 +124,8 @@ class ConcurrencyLimit:
 
     def release(self) -> None:
         self._in_use -= 1
-        self._wake()
+        if self._waiters:
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiters and self._in_use < self._limit:
@@ -250,6 +251,7 @@ class Caller:
         self._ceiling = ceiling
         self.cost = cost
         """The limit of the calls' price; None if there is none."""
+        self._has_budget = max_calls is not None or cost is not None
         self._sent = 0
         self._reached: set[str] = set()
         self._untold: set[Kind] = {"list", "acl", "head", "bucket", "get"}
@@ -288,7 +290,8 @@ class Caller:
         tries = 0
         while True:
             tries += 1
-            self._spend(kind, action, beyond_budget, storage_class)
+            if self._has_budget:
+                self._spend(kind, action, beyond_budget, storage_class)
             if self._rate.limited:
                 await self._rate.take()
             if self._ceiling is not None:
@@ -322,6 +325,8 @@ class Caller:
         """Reserve the calls of an object that has a permit, in the budgets. Return the flag of a limit that leaves too
         little for all objects in flight; None if all may continue. end_object() must follow in any case.
         """
+        if not self._has_budget:
+            return None
         if self.cost is not None:
             self.cost.reserve(self.calls_per_object, storage_class)
             if self.cost.short:
@@ -334,7 +339,7 @@ class Caller:
             self.cost.reserve(-self.calls_per_object, storage_class)
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool, storage_class: str) -> None:
-        """Count one call against --max-calls. Raises CallFailed (MaxCalls) if too few calls are left.
+        """Count one call against --max-calls and --max-cost. Raises CallFailed (MaxCalls, MaxCost) if they are used up.
 
         A listing call has to leave the calls that the objects in flight may still need. beyond_budget: True to count
         the call without this check.

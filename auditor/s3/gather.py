@@ -182,7 +182,7 @@ class _Starter:
         flag = self._caller.begin_object(ref.storage_class)
         if flag is not None:
             self._stop.set(f"the limit of {flag} was reached")
-        return bool(self._stop)
+        return self._stop.is_set()
 
     def _end(self, ref: ObjectRef) -> None:
         self._caller.end_object(ref.storage_class)

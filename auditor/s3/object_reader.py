@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -60,7 +60,7 @@ class ObjectReader:
         used without a call, unless a HEAD shows that the object was written again since. Raises RunError if every
         further call would fail too.
         """
-        kept_acl, kept_head = self._kept(ref, facts)
+        kept_acl, kept_head = (None, None) if facts is NO_FACTS else self._kept(ref, facts)
         dormant = facts.dormant
         try:
             acl = kept_acl or await self._acl(ref)
@@ -77,6 +77,8 @@ class ObjectReader:
                         kept_acl, acl = None, await self._acl(ref)
         except VanishedError:
             return gone(ref)
+        if facts is NO_FACTS:
+            return Evidence(ref, acl, head)
         read_at = facts.read_at(acl=kept_acl is not None, head=kept_head is not None)
         return Evidence(ref, acl, head, read_at=read_at, dormant=dormant)
 
@@ -192,19 +194,19 @@ class ObjectReader:
                 await self._bucket_answers()  # HEAD does not tell a missing object from a missing bucket
             return unread(failure, ref.version_id is not None)
 
-    async def _acl_once(self, ref: ObjectRef) -> Acl:
-        return await self._caller.call(
+    def _acl_once(self, ref: ObjectRef) -> Coroutine[Any, Any, Acl]:
+        return self._caller.call(
             "acl",
             "GetObjectAcl",
-            lambda: self._engine.get_acl(ref.key, ref.version_id),
+            partial(self._engine.get_acl, ref.key, ref.version_id),
             storage_class=ref.storage_class,
         )
 
-    async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
-        return await self._caller.call(
+    def _head_once(self, ref: ObjectRef, checksum: bool) -> Coroutine[Any, Any, Head]:
+        return self._caller.call(
             "head",
             "HeadObject",
-            lambda: self._engine.head(ref.key, ref.version_id, checksum=checksum),
+            partial(self._engine.head, ref.key, ref.version_id, checksum=checksum),
             storage_class=ref.storage_class,
         )
 

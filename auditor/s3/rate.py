@@ -219,6 +219,8 @@ class RateLimit:
     ) -> None:
         self.row = CallTurns(clock, sleep)
         self._sleep = sleep
+        self.limited = False
+        """True if the user or S3's refusals have set a limit. Without one, a call need not take a turn."""
         self.change(per_second)
         self._tolerated = NONE
         self._test: FallTest | None = None
@@ -228,11 +230,6 @@ class RateLimit:
         now = clock()
         self._since, self._windows = now, 0
         self._now, self._previous = RefusalCounts.since(now), RefusalCounts.since(now)
-
-    @property
-    def limited(self) -> bool:
-        """True if the user or S3's refusals have set a limit. Without one, a call need not take a turn."""
-        return self.row.interval > 0
 
     @property
     def waiting_helps(self) -> bool:
@@ -281,6 +278,8 @@ class RateLimit:
         if self._test is not None:
             self._test.after.count(sent, refusals)
             return self._judge(now, self._test)
+        if not refusals and self._now.calls < WINDOW:
+            return False
         seen = self._previous.plus(self._now)
         if refusals and seen.calls >= WINDOW and seen.above(self._tolerated):
             return self._fall(now, seen)
@@ -349,3 +348,4 @@ class RateLimit:
     def _set(self, per_second: float) -> None:
         self._rate = min(self._ceiling, per_second)
         self.row.interval = 1.0 / self._rate
+        self.limited = self.row.interval > 0

@@ -45,15 +45,17 @@ class EncryptionFacts(NamedTuple):
     @classmethod
     def of(cls, head: Head | Unread | Skipped, semantics: Semantics) -> EncryptionFacts:
         """Return the encryption key that the HEAD names; no key if the HEAD was not read."""
-        if isinstance(head, Unread):
-            return cls(customer=head.code == "SSE-C")
         if not isinstance(head, Head):
-            return cls()
+            return cls(customer=isinstance(head, Unread) and head.code == "SSE-C")
         if head.sse_customer_algorithm:
             return cls(customer=True)
         if (head.server_side_encryption or "").startswith("aws:kms") and semantics is not Semantics.CEPH:
             return cls(kms=head.sse_kms_key_id or "")
-        return cls()
+        return _NO_KEY
+
+
+_NO_KEY: Final = EncryptionFacts()
+"""Most objects share it."""
 
 
 class Source(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from functools import reduce
 from typing import Any, Final, Protocol
@@ -131,13 +131,16 @@ class ObjectWalk:
             known, facts = None, replace(facts, head=None)
         return replace(step, known=known, facts=facts)
 
-    async def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Evidence:
+    def read(self, ref: ObjectRef, facts: KnownFacts = NO_FACTS) -> Coroutine[Any, Any, Evidence]:
         """Read the facts that are not known, and the HEAD too if a rule needs a value that its source does not have.
 
         Raises RunError if every further call would fail too.
         """
+        return self._reader.read(ref, facts) if facts.head is None else self._read_rest(ref, facts)
+
+    async def _read_rest(self, ref: ObjectRef, facts: KnownFacts) -> Evidence:
         found = await self._reader.read(ref, facts)
-        if facts.head is None or found.vanished or not self._lacks_values(found):
+        if found.vanished or not self._lacks_values(found):
             return found
         acl = found.acl if isinstance(found.acl, Acl) else None
         again = await self._reader.read(ref, replace(facts, acl=acl, head=None))
