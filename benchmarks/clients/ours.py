@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import tempfile
@@ -22,6 +23,8 @@ HOLE: Final = 4
 """The exit code of a run that is complete and has an undecided object."""
 
 WARM_UP: Final = 2
+COMMAND: Final = ("auditor.cli.commands.audit", "auditor.cli.audits")
+"""The modules of the command, which its first call imports."""
 
 
 def _caller(engine: Engine, operations: Sequence[str]) -> Callable[[str], Awaitable[object]]:
@@ -67,6 +70,8 @@ def audit(
     Raises RuntimeError if the run is not complete, or has an undecided object and holes is False.
     """
     load(engine)
+    for module in COMMAND:
+        importlib.import_module(module)
     printed, said = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as out:
         arguments = ["audit", f"s3://{BUCKET}", "--endpoint-url", url, "--out", out, "--engine", engine]
