@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.aio.tasks import in_order
 from auditor.runs.checkpoint import Checkpoint
@@ -76,6 +77,20 @@ def range_progress(store: Store, plan: RunPlan) -> Iterator[RangeProgress]:
         state = parsed(data, place, Checkpoint, plan.run)
         listed = state.tally.coverage["listed"]
         yield RangeProgress(one.id, state.ended is not None, state.start_after, listed, state.begun)
+
+
+def active_ranges(store: Store, plan: RunPlan, at_once: int) -> int:
+    """Return how many ranges may be audited at once from now on: those that are not complete, at most at_once. Blocks.
+
+    This number only falls. So if each range that is begun or continues gets the ceiling divided by it, the shares never
+    exceed the ceiling together. The last ranges are begun last, so the search begins with them.
+    """
+    active = 0
+    for one in range_progress(store, replace(plan, ranges=plan.ranges[::-1])):
+        active += not one.complete
+        if active >= at_once:
+            return at_once
+    return active
 
 
 def range_states(store: Store, plan: RunPlan) -> Iterator[RangeState]:

@@ -1,9 +1,13 @@
-"""Publish messages to an SNS topic, and put events on an EventBridge event bus."""
+"""Publish messages to an SNS topic, put events on an EventBridge event bus, and start executions of a state machine of
+Step Functions.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
@@ -12,6 +16,8 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import explain, is_transient
 from auditor.errors import CallFailed, RunError
 
+log = logging.getLogger(__name__)
+
 MOST_BYTES: Final = 256 * 1024
 """Largest size of an event in bytes (EventBridge quotas, "PutEvents entry size"), with a margin in _MARGIN."""
 _MARGIN: Final = 1024
@@ -19,6 +25,8 @@ _ATTEMPTS: Final = 4
 _PAUSE: Final = 0.5
 _BUSY: Final = frozenset({"InternalFailure", "InternalException", "ThrottlingException"})
 """Codes of a refused entry that is worth another attempt. The SDK retries whole calls, but no entry of a call."""
+_MOST_NAMES: Final = 5
+"""Largest number of executions of one start. Each but the last has failed, or was stopped by a person."""
 
 
 class EventBus(Protocol):
@@ -99,3 +107,47 @@ class SnsTopic:
         except CallFailed as failure:
             topic = f"the alert topic {self._arn}"
             raise RunError(explain(topic, failure, allow="sns:Publish", absent=f"check {self._setting}")) from failure
+
+
+class Machine(Protocol):
+    """Starts the state machine for work that is left."""
+
+    async def start(self, name: str, event: Mapping[str, Any]) -> str:
+        """Start an execution, and do not wait for its end. Return its ARN.
+
+        name: of the work, which is the same each time the work is left: one execution at a time works on it. Raises
+        RunError if no execution can be started.
+        """
+        ...
+
+
+class StateMachine:
+    """A state machine of Step Functions, by its ARN (Step Functions API: StartExecution, DescribeExecution)."""
+
+    def __init__(self, arn: str) -> None:
+        self._arn = arn
+
+    async def start(self, name: str, event: Mapping[str, Any]) -> str:
+        text = json.dumps(event)
+        name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        try:
+            opening = open_client("stepfunctions", threads=1, region=None, endpoint_url=None, profile=None)
+            async with opening as client:
+                for number in range(_MOST_NAMES):
+                    wanted = f"{name}-{number}" if number else name
+                    try:
+                        answer = await client.call("StartExecution", stateMachineArn=self._arn, name=wanted, input=text)
+                        return str(answer.get("executionArn"))
+                    except CallFailed as failure:
+                        if failure.code != "ExecutionAlreadyExists":
+                            raise
+                    # An earlier delivery of the event has started it. A failed one does no work any more.
+                    arn = f"{self._arn.replace(':stateMachine:', ':execution:')}:{wanted}"
+                    found = await client.call("DescribeExecution", executionArn=arn, includedData="METADATA_ONLY")
+                    if found.get("status") in ("RUNNING", "SUCCEEDED"):
+                        log.info("the execution %s was started before", wanted)
+                        return arn
+        except CallFailed as failure:
+            thing, allow = f"the state machine {self._arn}", "states:StartExecution and states:DescribeExecution"
+            raise RunError(explain(thing, failure, allow=allow, absent="deploy it again")) from failure
+        raise RunError(f"{_MOST_NAMES} executions of {name} have failed: look at the history of the last one")

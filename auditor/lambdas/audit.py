@@ -10,23 +10,21 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
+from auditor.aws.publish import Machine
 from auditor.config.resources import Resources, open_stores
-from auditor.errors import AuditorError, RunComplete, RunError, RunStopped
+from auditor.errors import AuditorError, RunComplete, RunError
 from auditor.estate.start import each
 from auditor.lambdas.audit_steps import AuditStep
-from auditor.lambdas.audit_target import TargetEnd
-from auditor.lambdas.deadline import DEADLINE, FunctionStop
-from auditor.lambdas.event import Invocation, is_step, read_event, read_step
-from auditor.lambdas.invocation_frame import FunctionCall, FunctionContext, invoked, opened
+from auditor.lambdas.deadline import DEADLINE, FunctionStop, in_time, opened
+from auditor.lambdas.event import Invocation, read_event
+from auditor.lambdas.invocation_frame import FunctionCall, FunctionContext, invoked
 from auditor.lambdas.lease import BucketLease
-from auditor.lambdas.machine import Machine
 from auditor.lambdas.start import StartBusyError, StartTarget, TargetPhase
-from auditor.lambdas.start_end import Ended
 from auditor.lambdas.start_work import StartWork
 from auditor.logs import bound
 from auditor.model.summary import Summary
@@ -69,18 +67,10 @@ class AuditFunction:
         Raises AuditorError. The failure of one target is raised after the work on all other targets. Each error that is
         raised is also logged, counted as a metric, and sent as an alert.
         """
-        step = is_step(event)
-
-        def read() -> Invocation:
-            given = read_step(event).event if step else event
-            return read_event(given, self._environ, request=context.request)
-
-        async with (
-            invoked(read, self._environ, context, step=step) as (invocation, stop, own),
-            self._opened(invocation, stop) as stores,
-        ):
-            call = FunctionCall(invocation=invocation, stores=stores, stop=stop, context=own, environ=self._environ)
-            return await (AuditStep(call, read_step(event), self._batch_rows) if step else _Direct(call)).answer()
+        read = partial(read_event, event, self._environ, request=context.request)
+        async with invoked(read, self._opened, self._environ, context) as call:
+            step = call.invocation.step
+            return await (_Direct(call) if step is None else AuditStep(call, step, self._batch_rows)).answer()
 
     def _opened(self, invocation: Invocation, stop: FunctionStop) -> AbstractAsyncContextManager[Resources]:
         again = json.dumps(dict(invocation.event))
@@ -93,11 +83,8 @@ class _Direct(StartWork):
 
     def __init__(self, call: FunctionCall) -> None:
         super().__init__(call, machine=False)
-        self._stop = call.stop
-        self._summaries: list[Summary] = []
         self._failures: list[AuditorError] = []
         self._left: list[str] = []
-        self._handed_on = 0
 
     async def answer(self) -> dict[str, Any]:
         """Take the start, work on its targets, and end it, or leave the rest to the state machine."""
@@ -105,7 +92,7 @@ class _Direct(StartWork):
             start = await self._take()
         except StartBusyError as busy:
             return await self._wait_for(busy)
-        if start.ended:
+        if start.state.ended:
             return {"runs": [], "left": [f"the start {start.id} has ended: there is nothing to do for this event"]}
         with bound(start=start.id):
             try:
@@ -131,7 +118,7 @@ class _Direct(StartWork):
         answer: dict[str, Any] = {"runs": [], "left": [str(busy)]}
         if (machine := self._call.context.machine) is not None:
             async with self._stop.handing_on():
-                answer["executions"] = [await machine.start(busy.start, self._call.invocation.event_with(busy.start))]
+                answer["executions"] = [await machine.start(busy.start, self._invocation.event_with(busy.start))]
         return answer
 
     async def _work(self) -> dict[str, Any]:
@@ -144,36 +131,35 @@ class _Direct(StartWork):
         if self._account is None:
             for place in left:
                 one = start.targets[place]
-                self._fail(place, RunError(f"the audit of {one.target.uri} did not start: {one.sentence or DEADLINE}"))
-        ended, in_time = await self._ended_in_time(self._stop.reason if left else None)
-        if self._failures and self._account is None:  # a bucket of the account that fails is a hole of the report
-            error = RunError("; ".join(map(str, self._failures))) if self._failures[1:] else self._failures[0]
-            error.told = in_time
-            raise error
-        if not in_time:
-            again = self._call.invocation.again_with(start.id)
-            raise RunStopped(f"the end of the start was not told before the deadline: send the event {again}")
-        report = None if ended is None else ended.report
-        await self._save_end([] if ended is None else [one.summary for one in ended.runs], report)
-        return self._answer(**({} if report is None else {"estate": report.to_dict()}))
+                self._fail(place, RunError(f"the audit of {one.uri} did not start: {one.sentence or DEADLINE}"))
+        runs = await self._told(self._stop.reason if left else None)
+        await self._save_end(runs)
+        return self._answer(**({} if self._report is None else {"estate": self._report.to_dict()}))
 
-    async def _ended_in_time(self, stopped: str | None) -> tuple[Ended | None, bool]:
-        """End the start. Return True with it if all of it was done before the deadline. stopped: why the start ends
-        before all of its targets; None if it does not.
+    async def _told(self, stopped: str | None) -> Sequence[Summary]:
+        """End the start, and return the summaries of its runs. stopped: why it ends before all of its targets; None if
+        it does not.
+
+        Raises the failures of the targets. A bucket of the account that fails is no failure, but a hole of the report.
         """
-        ended = None
+        again = self._invocation.again_with(self._start.id)
+        silent = f"the end of the start was not told before the deadline: send the event {again}"
+        failures = [] if self._account is not None else self._failures
+        runs: Sequence[Summary] = ()
+        told = True
         try:
-            async with self._stop.telling() as limit:
-                if not self._left:
-                    ended = await self._end.end(self._ended, self._account, stopped=stopped)
-            if limit.expired():
-                log.error("the report or the alert was not sent before the deadline")
-            return ended, not limit.expired()
+            if not self._left:
+                runs = await in_time(self._end(stopped), self._stop.telling(), silent)
         except AuditorError as error:
-            if not self._failures or self._account is not None:
+            if not failures:
                 raise
             log.error("the alert was not sent: %s", error)
-            return None, False
+            told = False
+        if failures:
+            failure = RunError("; ".join(map(str, failures))) if failures[1:] else failures[0]
+            failure.told = told
+            raise failure
+        return runs
 
     def _fail(self, place: int, error: AuditorError) -> None:
         self._failures.append(error)
@@ -182,17 +168,14 @@ class _Direct(StartWork):
     async def _one(self, place: int) -> None:
         """Audit one target, and note how far it is."""
         one = self._start.targets[place]
-        done: TargetEnd | None = None
+        again = self._invocation.again(one.target, self._start.wanted(place))
+        silent = (
+            f"the audit of {one.uri} did not stop before the deadline, because a server did not answer: start again"
+            f" with {again}"
+        )
         with bound(bucket=one.bucket):
             try:
-                async with self._stop.all() as limit:
-                    done = await self._audit_of(place).whole()
-                if limit.expired() or done is None:
-                    again = self._call.invocation.again(one.target, self._start.wanted(place))
-                    raise RunStopped(
-                        f"the audit of {one.target.uri} did not stop before the deadline, because a server did not"
-                        f" answer: start again with {again}"
-                    )
+                done = await in_time(self._run_of(place).whole(), self._stop.all(), silent)
             except RunComplete as complete:  # a person named the run
                 self._left.append(str(complete))
                 self._start.note(place, TargetPhase.ENDED)
@@ -200,9 +183,6 @@ class _Direct(StartWork):
             except AuditorError as error:
                 self._fail(place, error)
                 return
-            if done.summary is not None:
-                self._summaries.append(done.summary)
-            self._handed_on += done.left and not done.sentence
             await self._note(place, done)
             if self._start.several and not done.left:
                 await self._save()
@@ -211,27 +191,31 @@ class _Direct(StartWork):
         """Start the state machine for the targets that are left, and return the ARN of the execution. Raises RunError,
         which names the targets and the event that a person can send instead.
         """
-        start, invocation = self._start, self._call.invocation
+        start, invocation = self._start, self._invocation
+
+        async def start_machine() -> str:
+            await self._save(machine=True)
+            return await machine.start(start.id, invocation.event_with(start.id))
+
         try:
-            arn = ""
-            async with self._stop.handing_on() as limit:
-                await self._save(machine=True)
-                arn = await machine.start(start.id, invocation.event_with(start.id))
-            if limit.expired() or not arn:
-                raise RunError("Step Functions or the reports bucket did not answer")
+            silent = "Step Functions or the reports bucket did not answer"
+            arn = await in_time(start_machine(), self._stop.handing_on(), silent)
         except AuditorError as error:
             await self._cleaned(partial(self._free, left))
-            alone = left[0] if len(left) == 1 else None
             again = invocation.again_with(start.id)
-            if alone is not None and alone.target.whole:
-                again = invocation.again(alone.target, alone.run)
-            names = ", ".join(f"{one.target.uri}{f', run {one.run}' if one.run else ''}" for one in left[:20])
+            if len(left) == 1 and left[0].whole:
+                again = invocation.again(left[0].target, left[0].run)
+            names = ", ".join(f"{one.uri}{f', run {one.run}' if one.run else ''}" for one in left[:20])
             told = f"the audit of {names} is not handed on: {error}; the next start resumes it, or the event {again}"
             raise RunError("; ".join([*map(str, self._failures), told])) from error
-        if self._handed_on:
-            self._call.measure({"RunsHandedOn": self._handed_on})
-        first = visible(left[0].target.uri)
-        log.info("%d of %d targets are left to the state machine, first %s", len(left), len(start.targets), first)
+        if handed_on := sum(one.left and not one.sentence for one in self._done):
+            self._call.measure({"RunsHandedOn": handed_on})
+        log.info(
+            "%d of %d targets are left to the state machine, first %s",
+            len(left),
+            len(start.targets),
+            visible(left[0].uri),
+        )
         return arn
 
     def _free(self, left: list[StartTarget]) -> None:
@@ -243,5 +227,5 @@ class _Direct(StartWork):
 
     def _answer(self, **more: Any) -> dict[str, Any]:
         more |= {"left": self._left} if self._left else {}
-        runs = [] if self._account is not None else [summary.to_dict() for summary in self._summaries]
-        return {"runs": runs, **more}
+        done = [] if self._account is not None else self._done
+        return {"runs": [one.summary.to_dict() for one in done if one.summary is not None], **more}

@@ -1,13 +1,16 @@
-"""Stop shortly before the deadline of a Lambda function."""
+"""Stop shortly before the deadline of a Lambda function, and wait for no server longer than that."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Final, TypeVar
 
 from auditor.aio.stop import Grace, Stop
+from auditor.errors import RunStopped
+
+T = TypeVar("T")
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
@@ -50,3 +53,21 @@ def stop_before_deadline(seconds_left: float | None) -> Iterator[FunctionStop]:
         yield stop
     finally:
         timer.cancel()
+
+
+async def in_time(work: Awaitable[T], limit: AbstractAsyncContextManager[asyncio.Timeout], silent: str) -> T:
+    """Return the result of the work. Raises RunStopped with the sentence `silent` if a server does not answer before
+    the limit, which a Stop makes.
+    """
+    async with limit:
+        return await work
+    raise RunStopped(silent)
+
+
+@asynccontextmanager
+async def opened(opening: AbstractAsyncContextManager[T], stop: FunctionStop, silent: str) -> AsyncIterator[T]:
+    """Open something for the `with` block. Raises RunStopped as in_time() does if a server does not answer before the
+    stop.
+    """
+    async with AsyncExitStack() as stack:
+        yield await in_time(stack.enter_async_context(opening), stop.flight(), silent)

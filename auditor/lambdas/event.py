@@ -9,15 +9,16 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Struct, ValidationError, convert, field, to_builtins
+from msgspec import Meta, Struct, field
 
 from auditor.config.file import load_settings
 from auditor.config.layers import Layer
 from auditor.config.settings import Settings, event_settings
 from auditor.errors import UsageError
 from auditor.model.dates import iso_date
+from auditor.model.json_codec import JsonError, member_names, typed
 from auditor.model.target import Target, parse_target
 from auditor.runs.paths import new_run_id, parse_run_id
 
@@ -32,13 +33,55 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 """Sources in the events of schedules: of EventBridge rules, and of EventBridge Scheduler."""
 
 
+Action = Literal["begin", "range", "conclude"]
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+
+
+class RangePair(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A range of a run that is to be audited. owner: number of the bucket's account, for every bucket of an account."""
+
+    bucket: str
+    run: str
+    range: str
+    owner: str | None = None
+
+
+class MachineStep(Struct, frozen=True, kw_only=True):
+    """An event of the state machine.
+
+    event: the event of the audit function. pair: the range to audit; None for the other actions. at_once: largest
+    number of ranges that are audited at once. fruitless: number of invocations in a row, before this one, that made no
+    progress in the range.
+    """
+
+    action: Action
+    event: dict[str, Any]
+    pair: RangePair | None = None
+    at_once: Annotated[int, Meta(ge=1)] = 1
+    fruitless: Annotated[int, Meta(ge=0)] = 0
+
+
+class _EventFields(Struct, frozen=True):
+    """The fields of an event that are no settings: its target, and the work to continue."""
+
+    all_buckets: bool | None = None
+    bucket: str | None = None
+    prefix: str | None = None
+    start_after: str | None = None
+    stop_at: str | None = None
+    run: str | None = None
+    start: str | None = None
+    verification: str | None = None
+
+
 class Invocation(Struct, frozen=True):
     """The content of an event.
 
-    event: the event, {} for that of a schedule. given: the settings that it has. run: ID of the run that a person
-    names. start: ID of the start to continue. verification: ID of the verification to continue. None for new ones.
-    origin: a text that is the same each time the event is delivered. moment: time for which a schedule sent the event;
-    for other events, the present time. scheduled: True if the moment is the same each time the event is delivered.
+    targets: () for every bucket of the account. event: the event, {} for that of a schedule. given: the settings that
+    it has. run: ID of the run that a person names. start: ID of the start to continue. verification: ID of the
+    verification to continue. None for new ones. origin: a text that is the same each time the event is delivered.
+    moment: time for which a schedule sent the event; for other events, the present time. scheduled: True if the moment
+    is the same each time the event is delivered. step: of the state machine, whose event this is; None for others.
     """
 
     targets: tuple[Target, ...]
@@ -51,7 +94,17 @@ class Invocation(Struct, frozen=True):
     origin: str = field(default_factory=lambda: secrets.token_hex(8))
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
     scheduled: bool = False
-    all_buckets: bool = False
+    step: MachineStep | None = None
+
+    @property
+    def of_machine(self) -> bool:
+        """True if the state machine sends the event: again, if another invocation works on the same."""
+        return self.step is not None or self.verification is not None
+
+    @property
+    def all_buckets(self) -> bool:
+        """True if the event is for every bucket of the account."""
+        return not self.targets
 
     @property
     def start_id(self) -> str:
@@ -79,6 +132,16 @@ class Invocation(Struct, frozen=True):
         following = {**self.given, "bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
         return json.dumps(following if run is None else following | {"run": run})
 
+    def failure(self, error: object, target: Target, run: str | None, start: str) -> str:
+        """Return an error's text with the target, the run if there is one, and the event that continues or restarts it.
+
+        start: ID of the start, which has the keys of a range.
+        """
+        again = self.again(target, run) if target.whole else self.again_with(start)
+        if run is None:
+            return f"{target.uri}: {error}; start again with the event {again}"
+        return f"{target.uri}, run {run}: {error}; the next start resumes it, or the event {again}"
+
 
 def run_of(start: str, target: Target) -> str:
     """Return the ID of the run that a start begins of this target. start: ID of the start."""
@@ -95,18 +158,18 @@ def read_event(
 ) -> Invocation:
     """Read an event. Raises UsageError if the event is wrong.
 
-    `{}` and the events of schedules mean all configured buckets, `{"bucket": ..}` means one bucket. function: "audit"
-    or "verify". needed: settings that must have a value. request: ID of the invocation; None if there is none.
+    `{}` and the events of schedules mean all configured buckets, `{"bucket": ..}` means one bucket. A step of the state
+    machine has the event of its audit. function: "audit" or "verify". needed: settings that must have a value. request:
+    ID of the invocation; None if there is none.
     """
     allowed, fields = event_settings(function), EVENT_TARGET if function == "audit" else VERIFY_TARGET
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
-    origin, moment, scheduled = request or secrets.token_hex(8), datetime.now(UTC), False
+    step = read_step(event) if function == "audit" and "action" in event else None
+    event = event if step is None else step.event
+    sent: dict[str, Any] = {"origin": request} if request else {}
     if event.keys() >= _ENVELOPE:
-        event, sent = _of_schedule(event), event
-        if (time := _time_of(sent)) is not None:  # EventBridge may start the function twice, with two request IDs
-            origin, moment = json.dumps([sent["source"], sent.get("time"), sent.get("resources")]), time
-            scheduled = True
+        event, sent = {}, sent | _of_schedule(event)
     if unknown := sorted(map(str, event.keys() - allowed - fields)):
         raise UsageError(
             f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(fields | allowed))}"
@@ -114,65 +177,44 @@ def read_event(
     given = {name: value for name, value in event.items() if name in allowed}
     layer = Layer(given, lambda name: f"the event's {name}")
     settings = load_settings(layer, environ, needed=needed, function=function, judges=function == "audit")
-    everything = _is_for_all(event, settings, function)
-    targets = () if everything else _targets(event, settings)
-    named = {name: _id_in(event, name) for name in ("run", "start", "verification")}
-    return Invocation(
-        targets,
-        settings,
-        event,
-        given,
-        **named,
-        origin=origin,
-        moment=moment,
-        scheduled=scheduled,
-        all_buckets=everything,
-    )
+    named = _named(event)
+    targets = _targets(event, named, settings, function)
+    return Invocation(targets, settings, event, given, named.run, named.start, named.verification, step=step, **sent)
 
 
-def _id_in(event: Mapping[str, Any], name: str) -> str | None:
-    """Return the ID that the event has in this field; None if it has none. Raises UsageError if it is no ID."""
-    found = event.get(name)
-    if found is not None and not isinstance(found, str):
-        raise UsageError(f"the event's {name} is no ID, which is a text like 20260102T030405Z-0a1b2c")
-    if found is not None:
-        parse_run_id(found)
+def _named(event: Mapping[str, Any]) -> _EventFields:
+    """Return the fields of the event that are no settings. Raises UsageError for a wrong type, and for an ID that is
+    none.
+    """
+    try:
+        found = typed(_EventFields, dict(event))
+    except JsonError as error:
+        raise UsageError(f"the event's {error}") from error
+    for name in (found.run, found.start, found.verification):
+        if name is not None:
+            parse_run_id(name)
     return found
 
 
-def _is_for_all(event: Mapping[str, Any], settings: Settings, function: str) -> bool:
-    """True if the event is for every bucket of the account: it says so, or it names no bucket and `buckets` is `*`.
-
-    Raises UsageError if it says so wrongly.
-    """
-    said = event.get("all_buckets")
-    if said not in (None, True, False) or (said and function != "audit"):
-        raise UsageError("the event's all_buckets is true or left out, and is for the audit function")
-    if said and (stray := sorted(event.keys() & {"bucket", *_OF_BUCKET})):
-        raise UsageError(f"the event's all_buckets and {stray[0]} cannot be combined")
-    return bool(said) or (function == "audit" and "bucket" not in event and settings.buckets == EVERY)
-
-
-def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check that a schedule has sent this event of EventBridge. Return {}, because such an event has no settings.
+def _of_schedule(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """Check that a schedule has sent this event of EventBridge, which has no settings. Return the members of its
+    Invocation that name the start: EventBridge may start the function twice, with two request IDs.
 
     Raises UsageError for other events of EventBridge.
     """
-    if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
-        name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
+    source, kind = envelope["source"], envelope["detail-type"]
+    if source not in _SCHEDULES or kind != "Scheduled Event":
         raise UsageError(
-            f"the event is {name!r}: of EventBridge's events only schedules (aws.events, aws.scheduler) start this"
-            ' function; take the function off that rule, or send {} or {"bucket": "my-bucket"}'
+            f"the event is {f'{kind!s:.100} of {source!s:.100}'!r}: of EventBridge's events only schedules (aws.events,"
+            " aws.scheduler) start this function; take the function off that rule, or send {} or"
+            ' {"bucket": "my-bucket"}'
         )
-    return {}
-
-
-def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
-    """Return the time for which a schedule has sent the event; None if the event names no time."""
     try:
-        return iso_date(envelope["time"]).astimezone(UTC)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
+        moment = iso_date(envelope["time"]).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):  # it names no time
+        return {}
+    origin = json.dumps([source, envelope["time"], envelope.get("resources")])
+    return {"origin": origin, "moment": moment, "scheduled": True}
 
 
 def configured_targets(settings: Settings) -> tuple[Target, ...]:
@@ -181,92 +223,49 @@ def configured_targets(settings: Settings) -> tuple[Target, ...]:
     return tuple(parse_target(uri, versions=settings.versions) for uri in uris)
 
 
-def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:
-    for name in ("bucket", "prefix", "start_after", "stop_at"):
-        if event.get(name) is not None and not isinstance(event[name], str):
-            raise UsageError(f"the event's {name} is not a text")
-    if "bucket" in event:
-        if not event["bucket"]:  # null is wrong too: an event for every bucket lacks the field
-            raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
-        if ":" in event["bucket"] or "/" in event["bucket"]:
-            raise UsageError(
-                f"the event's bucket is {event['bucket'][:100]!r}: give the name alone, and a prefix of its keys as"
-                " the event's prefix"
-            )
-        uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
-    else:
-        if stray := sorted(event.keys() & {*_OF_BUCKET}):
+def _targets(event: Mapping[str, Any], named: _EventFields, settings: Settings, function: str) -> tuple[Target, ...]:
+    """Return the target that the event names, or each configured one; () for every bucket of the account."""
+    stray, judges = sorted(event.keys() & {"bucket", *_OF_BUCKET}), function == "audit"
+    if named.all_buckets and not judges:
+        raise UsageError("the event's all_buckets is for the audit function")
+    if named.all_buckets and stray:
+        raise UsageError(f"the event's all_buckets and {stray[0]} cannot be combined")
+    if named.all_buckets or (judges and "bucket" not in event and settings.buckets == EVERY):
+        return ()
+    if "bucket" not in event:
+        if stray:
             raise UsageError(f"the event's {stray[0]} needs a bucket beside it")
-        uris = tuple(target.uri for target in configured_targets(settings))
-    if not uris:
-        raise UsageError("no bucket to audit: set AUDITOR_BUCKETS, or name one in the event")
-    return tuple(
-        parse_target(
-            uri,
-            versions=settings.versions,
-            start_after=event.get("start_after"),
-            stop_at=event.get("stop_at"),
+        if not settings.buckets:
+            raise UsageError("no bucket to audit: set AUDITOR_BUCKETS, or name one in the event")
+        return configured_targets(settings)
+    return (_target(named, settings),)
+
+
+def _target(named: _EventFields, settings: Settings) -> Target:
+    """Return the target in the bucket that the event names."""
+    bucket = named.bucket
+    if not bucket:  # null is wrong too: an event for every bucket lacks the field
+        raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
+    if ":" in bucket or "/" in bucket:
+        raise UsageError(
+            f"the event's bucket is {bucket[:100]!r}: give the name alone, and a prefix of its keys as the event's"
+            " prefix"
         )
-        for uri in uris
-    )
-
-
-ACTIONS: Final = ("begin", "range", "conclude")
-_MEMBERS: Final = frozenset({"action", "event", "pair", "at_once", "fruitless"})
-
-
-class RangePair(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A range of a run that is to be audited. owner: number of the bucket's account, for every bucket of an account."""
-
-    bucket: str
-    run: str
-    range: str
-    owner: str | None = None
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the members as JSON values. An owner that is not known is left out."""
-        found: dict[str, str] = to_builtins(self)
-        return found
-
-
-class MachineStep(Struct, frozen=True, kw_only=True):
-    """An event of the state machine.
-
-    event: the event of the audit function. pair: the range to audit; None for the other actions. at_once: largest
-    number of ranges that are audited at once. fruitless: number of invocations in a row, before this one, that made no
-    progress in the range.
-    """
-
-    action: str
-    event: Mapping[str, Any]
-    pair: RangePair | None
-    at_once: int
-    fruitless: int
-
-
-def is_step(event: object) -> bool:
-    """True for an event that the state machine sends."""
-    return isinstance(event, Mapping) and "action" in event
+    uri, keys = f"s3://{bucket}/{named.prefix or ''}", {"start_after": named.start_after, "stop_at": named.stop_at}
+    return parse_target(uri, versions=settings.versions, **keys)
 
 
 def read_step(event: Mapping[str, Any]) -> MachineStep:
     """Read an event of the state machine. Raises UsageError if it is wrong."""
-    action, inner, pair = event.get("action"), event.get("event"), event.get("pair")
-    if action not in ACTIONS:
-        raise UsageError(f"the event's action is {str(action)[:100]!r}: give {', '.join(ACTIONS)}")
-    if unknown := sorted(map(str, event.keys() - _MEMBERS)):
+    if unknown := sorted(map(str, event.keys() - member_names(MachineStep))):
         raise UsageError(f"the event's field {unknown[0][:100]!r} is not allowed together with an action")
-    if not isinstance(inner, Mapping):
-        raise UsageError('the event of an action lacks the event of its audit: {"action": .., "event": {"bucket": ..}}')
-    numbers = (event.get("at_once", 1), event.get("fruitless", 0))
-    if any(type(one) is not int or one < 0 for one in numbers) or numbers[0] < 1:
-        raise UsageError("the event's at_once or fruitless is not a whole number")
-    if action != "begin" and "start" not in inner:
-        raise UsageError(f"the event of the action {action} names no start: the action begin gives it one")
-    if (action == "range") != (pair is not None):
-        raise UsageError("the event's pair belongs to the action range alone, which needs it")
     try:
-        found = None if pair is None else convert(pair, RangePair)
-    except ValidationError as error:
-        raise UsageError(f"the event's pair is wrong ({error}): give a bucket, a run and a range") from error
-    return MachineStep(action=str(action), event=inner, pair=found, at_once=numbers[0], fruitless=numbers[1])
+        step = typed(MachineStep, dict(event))
+    except JsonError as error:
+        form = f'{{"action": "{"|".join(ACTIONS)}", "event": {{"bucket": ..}}}}'
+        raise UsageError(f"the event's {error}: a step of the state machine has the form {form}") from error
+    if step.action != "begin" and "start" not in step.event:
+        raise UsageError(f"the event of the action {step.action} names no start: the action begin gives it one")
+    if (step.action == "range") != (step.pair is not None):
+        raise UsageError("the event's pair belongs to the action range alone, which needs it")
+    return step

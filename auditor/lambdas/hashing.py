@@ -16,7 +16,7 @@ from auditor.errors import AuditorError, RunStopped
 from auditor.hashing.worker.loop import open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
-from auditor.lambdas.deadline import FunctionStop, stop_before_deadline
+from auditor.lambdas.deadline import DEADLINE, FunctionStop, in_time, stop_before_deadline
 from auditor.lambdas.sqs_batch import answer_of, message_id, received_of, records_of
 from auditor.logs import bound
 
@@ -54,10 +54,8 @@ class HashingFunction:
             try:
                 records = records_of(event)
                 if self._processor is None:
-                    async with stop.flight():
-                        self._processor = await self._open()
-                if self._processor is None:
-                    raise RunStopped(f"the queue or the ledger did not answer before the end ({stop.reason})")
+                    silent = f"the queue or the ledger did not answer before the end ({DEADLINE})"
+                    self._processor = await in_time(self._open(), stop.flight(), silent)
             except AuditorError as error:
                 log.error("the invocation failed: %s", error)
                 raise

@@ -9,21 +9,21 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, Self, TypeVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Any, Final, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from auditor.aws.publish import Machine, StateMachine
 from auditor.config.channels import Channels, channels_named
 from auditor.config.layers import variable
 from auditor.config.resources import Resources
 from auditor.config.settings import CHANNELS, Settings
-from auditor.errors import AuditorError, RunStopped, RunTaken
-from auditor.lambdas.deadline import FunctionStop, stop_before_deadline
+from auditor.errors import AuditorError, RunTaken
+from auditor.lambdas.deadline import FunctionStop, in_time, stop_before_deadline
 from auditor.lambdas.event import Invocation
-from auditor.lambdas.machine import Machine, StateMachine
-from auditor.lambdas.metrics import line_of
+from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
 from auditor.model.alert import failure_alert
 from auditor.model.target import Target
@@ -31,7 +31,10 @@ from auditor.runs.stores.base import Store
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+
+MOST_FRUITLESS: Final = 2
+"""Largest number of invocations in a row that make no progress before the work fails. The first one of a short function
+may end before the first object, and a server may be silent for half an hour."""
 
 
 def print_line(line: str) -> None:
@@ -85,21 +88,11 @@ class FunctionContext(Struct, frozen=True, kw_only=True):
         both = Channels(topic=own.topic or found.topic, chat=own.chat or found.chat, bus=own.bus or found.bus)
         return replace(self, channels=both)
 
-    def measure(self, environ: Mapping[str, str], values: Mapping[str, float], target: Target | None = None) -> None:
-        """Write one line of metrics.
-
-        values: the metrics by name. target: the target of the work; None for a failed invocation. The labels of the
-        present log lines, such as the run's ID, become properties of the metrics.
-        """
-        self.emit(line_of(environ, values, target, **labels()))
-
     async def tell_failure(self, noun: str, error: AuditorError, stop: FunctionStop) -> None:
         """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
         try:
-            async with stop.telling() as limit:
-                await self.channels.tell(failure_alert(noun, str(error)))
-            if limit.expired():
-                log.error("the alert was not sent: the topic did not answer")
+            telling = self.channels.tell(failure_alert(noun, str(error)))
+            await in_time(telling, stop.telling(), "the topic did not answer")
         except AuditorError as refused:
             log.error("the alert was not sent: %s", refused)
 
@@ -123,50 +116,41 @@ class FunctionCall(Struct, frozen=True, kw_only=True):
         return self.stores.store
 
     def measure(self, values: Mapping[str, float], target: Target | None = None) -> None:
-        """Write one line of metrics, as FunctionContext.measure() does."""
-        self.context.measure(self.environ, values, target)
-
-
-@asynccontextmanager
-async def opened(opening: AbstractAsyncContextManager[T], stop: FunctionStop, silent: str) -> AsyncIterator[T]:
-    """Open something for the `with` block. Raises RunStopped with the sentence `silent` if a server does not answer
-    before the stop.
-    """
-    async with AsyncExitStack() as stack:
-        async with stop.flight() as limit:
-            found = await stack.enter_async_context(opening)
-        if limit.expired():
-            raise RunStopped(silent)
-        yield found
+        """Write one line of metrics, as emf() makes it. The labels of the present log lines, such as the run's ID,
+        become properties of the metrics.
+        """
+        self.context.emit(emf(self.environ, values, target, **labels()))
 
 
 @asynccontextmanager
 async def invoked(
     read: Callable[[], Invocation],
+    opening: Callable[[Invocation, FunctionStop], AbstractAsyncContextManager[Resources]],
     environ: Mapping[str, str],
     context: FunctionContext,
     *,
     noun: str = "audit",
     failed: str = "RunsFailed",
-    step: bool = False,
-) -> AsyncIterator[tuple[Invocation, FunctionStop, FunctionContext]]:
-    """Read an event, and yield its content, the stop, and the context with the channels that the settings name. Each
-    AuditorError is logged, counted and told before it continues.
+) -> AsyncIterator[FunctionCall]:
+    """Read an event, open its stores, and yield the invocation, whose context has the channels that the settings name.
+    Each AuditorError is logged, counted and told before it continues.
 
-    noun: of the work, for messages. failed: name of the metric for a failed invocation. step: True for a step of the
-    state machine: RunTaken is then no failure, because the machine sends the step again.
+    noun: of the work, for messages. failed: name of the metric for a failed invocation. In an event of the state
+    machine, RunTaken is no failure, because the machine sends the event again.
     """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
+        invocation: Invocation | None = None
         try:
             invocation = read()
             context = context.with_settings(invocation.settings)
-            yield invocation, stop, context
+            async with opening(invocation, stop) as stores:
+                yield FunctionCall(invocation=invocation, stores=stores, stop=stop, context=context, environ=environ)
         except AuditorError as error:
-            if step and isinstance(error, RunTaken):
+            if isinstance(error, RunTaken) and invocation is not None and invocation.of_machine:
                 log.warning("%s", error)
                 raise
             log.error("the invocation failed: %s", error)
-            context.measure(environ, {failed: 1})
+            context.emit(emf(environ, {failed: 1}, None, **labels()))
             if not error.told:
                 await context.tell_failure(noun, error, stop)
             raise

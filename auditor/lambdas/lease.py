@@ -6,21 +6,23 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.errors import OutputError, RunDamaged, RunTaken, UsageError
+from auditor.errors import OutputError, RunDamaged, RunTaken
 from auditor.model.dates import seconds_in_utc
-from auditor.model.json_codec import JsonError, plain, typed
+from auditor.model.json_codec import JsonError, matching, plain, typed
 from auditor.model.target import Target
-from auditor.runs.paths import bucket_path, later_run_id, parse_run_id, same_start, target_name
+from auditor.runs.paths import RUN_ID, bucket_path, later_run_id, parse_run_id, same_start, target_name
 from auditor.runs.reading import RunReader
 from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Struct)
 
 NAME: Final = "lease.json"
 AFTER_DEADLINE: Final = 5.0
@@ -34,10 +36,9 @@ it."""
 OLDEST: Final = 3 * 86_400.0
 """Age in seconds from which an unfinished run is not continued: its first facts are too old to be in one report with
 new ones."""
-
-
 LONGEST: Final = 3600.0
 """Largest number of seconds that a lease lasts from now on. A later end in the file is a clock's fault."""
+_RunId = Annotated[str, matching(RUN_ID.pattern, "is not a run ID")]
 
 
 class _LeaseFile(Struct, frozen=True, kw_only=True):
@@ -45,63 +46,54 @@ class _LeaseFile(Struct, frozen=True, kw_only=True):
     which it has the bucket, in seconds since 1970. newest: ID of the newest run of each target, by the target's name.
     """
 
-    run: str = ""
-    start: str = ""
+    run: _RunId = ""
+    start: _RunId = ""
     until: float = 0.0
-    newest: Mapping[str, str] = field(default_factory=dict)
+    newest: Mapping[str, _RunId] = field(default_factory=dict)
 
 
-class BucketBusy(Exception):  # noqa: N818 - the start waits, and no user sees it
+class BucketBusyError(RunTaken):
     """Raised if a bucket cannot be leased now, because a run of another start, or of another target, has it."""
 
 
-class Leased(Struct, frozen=True):
-    """A leased bucket, and the run to work on. begun: True if an earlier invocation began the run. same: True if that
-    was of this start.
-    """
-
-    run: str
-    begun: bool
-    same: bool = False
-
-
 class BucketLease:
-    """The lease of a bucket for one target of a start. All methods block.
+    """The lease of a bucket for one target of a start, whose ID is `start`. All methods block.
 
-    The file has the run that has the bucket, the start of that run, the time until which it has the bucket, in seconds
-    since 1970, and the newest run of each target. Every write is conditional: of two at once, one succeeds.
+    Every write is conditional: of two at once, one succeeds.
     """
 
-    def __init__(self, store: Store, target: Target, start: str, clock: Callable[[], float] = time.time) -> None:
-        """start: ID of the start."""
+    def __init__(self, store: Store, target: Target, start: str) -> None:
         self._store = store
-        self._target = target
         self._path = f"{bucket_path(target.bucket)}/{NAME}"
+        self._bucket = target.bucket
         self._name = target_name(target) if target.whole else None  # a run over a key range is not continued later
         self._start = start
-        self._clock = clock
 
-    def take(self, wanted: str, seconds: float, *, named: bool = False, anew: bool = False) -> Leased:
-        """Lease the bucket, and return the run to work on: the target's newest run if that is of this start, or is
-        unfinished and not too old; else the run `wanted`. A run that begins gets a later ID if `wanted` does not sort
-        after the newest run.
+    def take(self, wanted: str, seconds: float, *, named: bool = False, anew: bool = False) -> tuple[str, bool]:
+        """Lease the bucket. Return the run to work on, and True if an earlier invocation has begun it.
+
+        It is the target's newest run if that is of this start, or is unfinished and not too old; else the run `wanted`.
+        A run that begins gets a later ID if `wanted` does not sort after the newest run.
 
         seconds: time until the deadline of this invocation. named: True if a person names the run `wanted`, which is
-        then the one to work on. anew: True to begin `wanted`, as the newest run cannot continue. Raises BucketBusy, and
-        RunDamaged for a file that cannot be read.
+        then the one to work on. anew: True to begin `wanted`, as the newest run cannot continue. Raises
+        BucketBusyError, and RunDamaged for a file that cannot be read.
         """
-        found: list[Leased] = []
+        chosen = wanted, named
 
-        def change(file: _LeaseFile, now: float) -> _LeaseFile | str | None:
-            found.clear()
+        def change(file: _LeaseFile, now: float) -> _LeaseFile:
+            nonlocal chosen
             if (holder := self._holder(file, now, wanted)) is not None:
-                return holder
-            found.append(self._chosen(file, wanted, now, named=named, anew=anew))
-            return self._changed(file, found[0].run, now + seconds + AFTER_DEADLINE)
+                raise BucketBusyError(holder)
+            if anew or not named:
+                chosen = self._chosen(file, wanted, now, anew=anew)
+            return self._changed(file, chosen[0], now + seconds + AFTER_DEADLINE)
 
-        if (busy := self._update(change)) is not None:
-            raise BucketBusy(busy)
-        return found[0]
+        self._change(change)
+        run, begun = chosen
+        if begun and not named and not same_start(run, wanted):
+            log.info("run %s of an earlier start is not finished: this start resumes it", run)
+        return run, begun
 
     def renew(self, run: str, seconds: float) -> None:
         """Renew the lease of a run that many invocations work on, if it ends before this one's deadline.
@@ -109,97 +101,92 @@ class BucketLease:
         seconds: time until that. Raises RunTaken if a run of another start has the bucket.
         """
 
-        def change(file: _LeaseFile, now: float) -> _LeaseFile | str | None:
+        def change(file: _LeaseFile, now: float) -> _LeaseFile | None:
             if (holder := self._holder(file, now, run)) is not None:
-                return holder
+                raise RunTaken(f"{holder}: this invocation stops")
             needed = now + seconds + AFTER_DEADLINE
             if (file.start, file.run) == (self._start, run) and file.until >= needed:
                 return None
             return self._changed(file, run, needed + BETWEEN_RENEWALS)
 
         try:
-            taken = self._update(change)
-        except RunDamaged:
+            self._change(change)
+        except (RunDamaged, RunTaken):
             raise
         except OutputError as error:  # many invocations renew it at once, and one is enough
             log.warning("others renew the lease of the bucket: %s", error)
-            return
-        if taken is not None:
-            raise RunTaken(f"{taken}: this invocation stops")
 
-    def keep_for_machine(self, run: str) -> None:
-        """Keep the bucket for the state machine, which continues the run."""
-        self._end(run, FOR_MACHINE)
+    def give_back(self, run: str, *, machine: bool = False) -> None:
+        """End the lease. If the store does not answer, the lease ends by itself soon after the deadline. machine: True
+        to keep the bucket for the state machine, which continues the run.
+        """
 
-    def give_back(self, run: str) -> None:
-        """End the lease. If the store does not answer, the lease ends by itself soon after the deadline."""
-        self._end(run, None)
-
-    def _end(self, run: str, seconds: float | None) -> None:
         def change(file: _LeaseFile, now: float) -> _LeaseFile | None:
             if (file.start, file.run) != (self._start, run):
                 return None  # the lease ended before, and another start has the bucket
-            return self._changed(file, run, 0.0 if seconds is None else now + seconds)
+            return self._changed(file, run, now + FOR_MACHINE if machine else 0.0)
 
         try:
-            self._update(change)
+            self._change(change)
         except OutputError as error:
             log.warning("the lease of the bucket stays until the deadline: %s", error)
 
-    def _update(self, change: Callable[[_LeaseFile, float], _LeaseFile | str | None]) -> str | None:
-        """Change the file. change: gets its content and the present time, and returns the new content, or None to leave
-        it, or the reason for which it must stay. Return that reason.
-        """
-        refused: list[str] = []
+    def _change(self, change: Callable[[_LeaseFile, float], _LeaseFile | None]) -> None:
+        """Change the file. change: gets its content and the present time."""
+        change_file(self._store, self._path, _LeaseFile, lambda file: change(file, time.time()))
 
-        def changed(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            refused.clear()
-            new = change(self._read(value), self._clock())
-            if isinstance(new, str):
-                refused.append(new)
-            found: dict[str, Any] | None = plain(new) if isinstance(new, _LeaseFile) else None
-            return found
-
-        self._store.update_json(self._path, changed)
-        return refused[0] if refused else None
-
-    def _read(self, value: dict[str, Any] | None) -> _LeaseFile:
-        try:
-            file = typed(_LeaseFile, value or {})
-            for run in filter(None, (file.run, file.start, *file.newest.values())):
-                parse_run_id(run)
-        except (JsonError, UsageError) as error:
-            raise damaged(self._store.uri(self._path), error, "move it away, and start again") from error
-        return file
+    def _newest(self, file: _LeaseFile) -> str:
+        """Return the ID of the target's newest run; "" if there is none."""
+        return "" if self._name is None else file.newest.get(self._name, "")
 
     def _holder(self, file: _LeaseFile, now: float, run: str) -> str | None:
         """Return a sentence on the run that keeps this one from the bucket; None if no run does. run: this one."""
         until = min(file.until, now + LONGEST)
-        if until <= now:
-            return None
-        newest = file.newest.get(self._name) if self._name is not None else None
-        if file.start == self._start and file.run in (run, newest):
+        mine = file.start == self._start and file.run in (run, self._newest(file))
+        if until <= now or mine:
             return None
         end = seconds_in_utc(datetime.fromtimestamp(until, UTC))
         return f"run {file.run} has the bucket, until {end} at the latest"
 
-    def _chosen(self, file: _LeaseFile, wanted: str, now: float, *, named: bool, anew: bool) -> Leased:
-        newest = file.newest.get(self._name, "") if self._name is not None else ""
-        if named and not anew:
-            return Leased(wanted, True, same_start(newest, wanted))
-        if (file.start, file.run) == (self._start, wanted) and self._name is None and not anew:
-            return Leased(wanted, True, True)  # a range of keys
-        if anew or not newest:
-            return Leased(later_run_id(wanted, newest), False)
-        if same_start(newest, wanted):
-            return Leased(newest, True, True)
-        old = now - parse_run_id(newest).timestamp() > OLDEST
-        if old or RunReader(self._store, self._target.bucket, newest).complete:
-            return Leased(later_run_id(wanted, newest), False)
-        return Leased(newest, True)
+    def _chosen(self, file: _LeaseFile, wanted: str, now: float, *, anew: bool) -> tuple[str, bool]:
+        """Return what take() returns for a run that no person names."""
+        newest = self._newest(file)
+        if not anew and self._name is None and (file.start, file.run) == (self._start, wanted):
+            return wanted, True  # a range of keys
+        if newest and not anew:
+            young = now - parse_run_id(newest).timestamp() <= OLDEST
+            if same_start(newest, wanted) or (young and not RunReader(self._store, self._bucket, newest).complete):
+                return newest, True
+        return later_run_id(wanted, newest), False
 
     def _changed(self, file: _LeaseFile, run: str, until: float) -> _LeaseFile:
         newest = dict(file.newest)
-        if self._name is not None and run >= newest.get(self._name, ""):
+        if self._name is not None and run >= self._newest(file):
             newest[self._name] = run
         return replace(file, run=run, start=self._start, until=until, newest=newest)
+
+
+def change_file(store: Store, path: str, kind: type[T], change: Callable[[T], T | None]) -> None:
+    """Change a JSON file that many invocations write, or make it. Blocks.
+
+    change: gets the content, of the type `kind`, and returns the new one, or None to leave the file as it is. It may
+    raise RunTaken. It is called again if another process writes the file in between. Raises RunDamaged for a file that
+    cannot be read.
+    """
+    refused: RunTaken | None = None
+
+    def changed(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        nonlocal refused
+        refused = None
+        try:
+            new = change(typed(kind, value or {}))
+        except JsonError as error:
+            raise damaged(store.uri(path), error, "move it away, and start again") from error
+        except RunTaken as taken:  # raised below, because the store may have begun with an older content
+            refused, new = taken, None
+        found: dict[str, Any] | None = None if new is None else plain(new)
+        return found
+
+    store.update_json(path, changed)
+    if refused is not None:
+        raise refused

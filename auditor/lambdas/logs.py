@@ -24,8 +24,9 @@ class JsonLines(logging.Formatter):
     """Formats a log record as a JSON object: timestamp (ISO 8601 in UTC), level, logger, message, labels, stack."""
 
     def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
-            "timestamp": _iso(record.created),
+            "timestamp": moment.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
             "message": clean(_message(record))[:LONGEST],
@@ -37,10 +38,6 @@ class JsonLines(logging.Formatter):
             line["errorMessage"] = clean(_text(error))[:LONGEST]
             line["stack"] = _stack(error)
         return json.dumps(line)  # ASCII, so no character ends the line
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -75,29 +75,19 @@ def target_value(target: Target) -> str:
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
 
 
-def line_of(
-    environ: Mapping[str, str], values: Mapping[str, float], target: Target | None = None, **properties: Any
-) -> str:
-    """Return a line of these metrics now, by the name of the deployment in the environment. The parameters are those of
-    emf().
-    """
-    service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
-    return emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **properties)
-
-
 def emf(
-    values: Mapping[str, float], *, service: str, milliseconds: int, target: Target | None = None, **properties: Any
+    environ: Mapping[str, str], values: Mapping[str, float], target: Target | None = None, **properties: Any
 ) -> str:
     """Return a line with these metrics, by name, in the embedded metric format.
 
-    service: value of the dimension Service. milliseconds: time of the metrics, since 1970. target: what the run worked
-    on; None for a failed invocation. A run over a key range has no metrics of its target. properties: values such as
-    the run's ID, by which people search the log; CloudWatch charges nothing for them.
+    environ: has the name of the deployment, the value of the dimension Service. target: what the run worked on; None
+    for a failed invocation. A run over a key range has no metrics of its target. properties: values such as the run's
+    ID, by which people search the log; CloudWatch charges nothing for them.
     """
+    service, milliseconds = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME, int(time.time() * 1000)
     directives = [_directive(values, DIMENSION)]
     document: dict[str, Any] = {DIMENSION: service, **properties, **values}
-    whole = target is not None and target.start_after is None and target.stop_at is None
-    if target is not None and whole and (own := [name for name in values if name in OF_TARGET]):
+    if target is not None and target.whole and (own := [name for name in values if name in OF_TARGET]):
         directives.append(_directive(own, DIMENSION, TARGET))
         document[TARGET] = target_value(target)
     return json.dumps({"_aws": {"Timestamp": milliseconds, "CloudWatchMetrics": directives}, **document})

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from auditor.audit.plan_ranges import MOST, plan_by_listing
 from auditor.config.settings import Settings
 from auditor.config.values import MIXED
 from auditor.errors import OutputError, UsageError
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.reading import last_run
 from auditor.runs.stores.base import Store
@@ -89,34 +91,22 @@ class Scale(Struct, frozen=True, kw_only=True):
         """
         if not target.whole or settings.max_calls is not None or settings.max_cost is not None:
             return 1
-        found = await _expected(target, settings, store)
-        number = self.ranges_of(found, settings)
-        log.info(
-            "the audit of %s is about %d objects and %d calls: %s of keys",
-            visible(target.uri),
-            round(found.objects),
-            round(found.calls),
-            counted(number, "range"),
-        )
+        calls, objects = await _expected(target, settings, store)
+        number = self._ranges_of(calls, objects, settings)
+        audit = f"about {round(objects)} objects and {round(calls)} calls"
+        log.info("the audit of %s is %s: %s of keys", visible(target.uri), audit, counted(number, "range"))
         return number
 
-    def ranges_of(self, found: Expected, settings: Settings) -> int:
-        """Return the number of ranges of a whole target. found: about how large its audit is."""
+    def _ranges_of(self, calls: float, objects: float, settings: Settings) -> int:
+        """Return the number of ranges of a whole target, whose audit makes about so many calls on so many objects."""
         if self.range_calls is not None:
-            return min(max(1, math.ceil(found.calls / self.range_calls)), MOST)
-        seconds = found.calls / min(settings.max_rate or FASTEST, FASTEST)
-        rows = found.objects / MOST_ROWS if settings.source == MIXED else 0
+            return min(max(1, math.ceil(calls / self.range_calls)), MOST)
+        seconds = calls / min(settings.max_rate or FASTEST, FASTEST)
+        rows = objects / MOST_ROWS if settings.source == MIXED else 0
         if seconds <= LONGEST_ALONE and rows <= 1:
             return 1
-        by_calls = found.calls / (SECONDS_OF_RANGE * PER_FUNCTION)
+        by_calls = calls / (SECONDS_OF_RANGE * PER_FUNCTION)
         return min(max(2, math.ceil(by_calls), math.ceil(rows)), MOST)
-
-
-class Expected(Struct, frozen=True):
-    """About how many calls an audit makes, and how many objects (versions) it lists."""
-
-    calls: float
-    objects: float
 
 
 def _number(name: str, text: str, most: int) -> int:
@@ -125,20 +115,18 @@ def _number(name: str, text: str, most: int) -> int:
     return int(text)
 
 
-async def _expected(target: Target, settings: Settings, store: Store) -> Expected:
-    if (found := await asyncio.to_thread(_of_last_run, target, store)) is not None:
-        return found
+async def _expected(target: Target, settings: Settings, store: Store) -> tuple[float, float]:
+    """Return about how many calls an audit makes, and how many objects (versions) it lists."""
+    if (summary := await asyncio.to_thread(_last_summary, target, store)) is not None:
+        calls = summary.calls
+        return calls.list + calls.head + calls.acl, summary.coverage.listed
     plan = await plan_by_listing(target, settings, 1, most=PAGES)
-    return Expected(plan.keys * (1 if settings.level == "exposure" else 2), plan.keys)  # the ACL, and HEAD
+    return plan.keys * (1 if settings.level == "exposure" else 2), plan.keys  # the ACL, and HEAD
 
 
-def _of_last_run(target: Target, store: Store) -> Expected | None:
+def _last_summary(target: Target, store: Store) -> Summary | None:
+    """Return the summary of the target's last complete run; None if there is none that can be read."""
     run = last_run(store, target)
-    try:
-        summary = None if run is None else run.summary
-    except OutputError:
-        return None
-    if summary is None:
-        return None
-    calls = summary.calls
-    return Expected(calls.list + calls.head + calls.acl, summary.coverage.listed)
+    with suppress(OutputError):
+        return None if run is None else run.summary
+    return None

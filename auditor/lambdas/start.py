@@ -11,21 +11,19 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from auditor.errors import RunTaken
-from auditor.lambdas.event import RangePair, run_of
-from auditor.lambdas.lease import AFTER_DEADLINE
-from auditor.model.json_codec import JsonError, plain, typed
+from auditor.lambdas.event import run_of
+from auditor.lambdas.lease import AFTER_DEADLINE, change_file
 from auditor.model.target import Target
 from auditor.runs.paths import parse_run_id, same_start
-from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store
 
 FOLDER: Final = "starts"
@@ -45,17 +43,12 @@ class TargetPhase(StrEnum):
     FAILED = "failed"
 
 
-class StartTarget(Struct, frozen=True, kw_only=True):
+class StartTarget(Target, frozen=True, kw_only=True):
     """A target of a start. run: ID of its run; None if none has begun. named: True if a person named the run. owner:
     number of the bucket's account, for every bucket of an account. sentence: why it failed, or for whom it waits.
     silent: number of invocations in which its run could not begin, because a server did not answer.
     """
 
-    bucket: str
-    prefix: str = ""
-    versions: bool = False
-    start_after: str | None = None
-    stop_at: str | None = None
     run: str | None = None
     named: bool = False
     owner: str | None = None
@@ -64,62 +57,42 @@ class StartTarget(Struct, frozen=True, kw_only=True):
     silent: int = 0
 
     @classmethod
-    def of(cls, target: Target, *, run: str | None = None, owner: str | None = None) -> StartTarget:
-        return cls(
-            bucket=target.bucket,
-            prefix=target.prefix,
-            versions=target.versions,
-            start_after=target.start_after,
-            stop_at=target.stop_at,
-            run=run,
-            named=run is not None,
-            owner=owner,
-        )
+    def of(cls, target: Target, *, run: str | None = None, owner: str | None = None) -> Self:
+        return cls(**asdict(target), run=run, named=run is not None, owner=owner)
 
     @property
     def target(self) -> Target:
-        return Target(
-            self.bucket, self.prefix, versions=self.versions, start_after=self.start_after, stop_at=self.stop_at
-        )
+        """The target alone."""
+        return Target(self.bucket, self.prefix, self.versions, self.start_after, self.stop_at)
 
     @property
     def done(self) -> bool:
         return self.phase in (TargetPhase.ENDED, TargetPhase.FAILED)
 
 
-class _StartState(Struct, frozen=True, kw_only=True):
-    """The content of the file. token, until: the invocation that works on the start, and the end of its claim in
-    seconds since 1970. machine: True if the state machine works on it. ended: True if its end is reported. complete:
-    True if it has ended, and each run of it is complete.
+class StartState(Struct, kw_only=True):
+    """The content of the file. start: ID of the start. token, until: the invocation that works on the start, and the
+    end of its claim in seconds since 1970. machine: True if the state machine works on it. ended: True if its end is
+    reported, so that nothing is left to do. complete: True if it has ended, and each of its runs is complete.
     """
 
-    start: str
+    start: str = ""
     token: str = ""
     until: float = 0.0
     machine: bool = False
     ended: bool = False
     complete: bool = False
-    targets: tuple[StartTarget, ...] = ()
+    targets: list[StartTarget] = field(default_factory=list)
 
 
 class FunctionStart:
-    """One start, in one invocation. All methods block. id: its ID. targets: by their place in the event."""
+    """One start, in one invocation. id: its ID. targets: by their place in the event."""
 
-    def __init__(self, store: Store, state: _StartState) -> None:
+    def __init__(self, store: Store, state: StartState) -> None:
         self._store = store
-        self._state = state
+        self.state = state
         self.id = state.start
-        self.targets = list(state.targets)
-
-    @property
-    def ended(self) -> bool:
-        """True if its end is reported, so that nothing is left to do."""
-        return self._state.ended
-
-    @property
-    def complete(self) -> bool:
-        """True if it has ended, and each of its runs is complete."""
-        return self._state.complete
+        self.targets = state.targets
 
     @property
     def several(self) -> bool:
@@ -139,95 +112,82 @@ class FunctionStart:
         one = self.targets[place]
         self.targets[place] = replace(one, phase=phase, run=run or one.run, sentence=sentence)
 
+    def note_silence(self, place: int, most: int, sentence: str) -> bool:
+        """Note that the run of a target could not begin, because a server did not answer: after more invocations than
+        `most` the target has failed. Return True if the next invocation tries it again.
+        """
+        one = replace(self.targets[place], silent=self.targets[place].silent + 1, sentence=sentence)
+        again = one.silent <= most
+        self.targets[place] = replace(one, phase=TargetPhase.WAITING if again else TargetPhase.FAILED)
+        return again
+
     def wanted(self, place: int) -> str:
         """Return the ID of the run that this start begins, or continues, of a target."""
         one = self.targets[place]
         return one.run or run_of(self.id, one.target)
 
-    def note_silence(self, place: int, most: int, sentence: str) -> None:
-        """Note that the run of a target could not begin, because a server did not answer: after so many invocations as
-        `most` the target has failed.
-        """
-        one = replace(self.targets[place], silent=self.targets[place].silent + 1, sentence=sentence)
-        phase = TargetPhase.FAILED if one.silent > most else TargetPhase.WAITING
-        self.targets[place] = replace(one, phase=phase)
-
     def save(
         self, *, free: bool = False, machine: bool | None = None, ended: bool = False, complete: bool = False
     ) -> None:
-        """Write the state, unless another invocation has taken the start since. free: True to end the claim of this
-        invocation. machine: True if the state machine works on the start from now on; None to leave that as it is.
-        ended: True if the end is reported. complete: True if each run is complete then.
+        """Write the state, unless another invocation has taken the start since. Blocks.
+
+        free: True to end the claim of this invocation. machine: True if the state machine works on the start from now
+        on; None to leave that as it is. ended: True if the end is reported. complete: True if each run is complete
+        then.
         """
-        state = replace(self._state, targets=tuple(self.targets), ended=ended, complete=complete)
-        if free or ended:
-            state = replace(state, until=0.0)
+        state = self.state
+        state.ended, state.complete = ended, complete
+        if free:
+            state.until = 0.0
         if machine is not None:
-            state = replace(state, machine=machine)
-        self._state = state
+            state.machine = machine
+        change_file(
+            self._store, _path(self.id), StartState, lambda there: state if there.token in ("", state.token) else None
+        )
 
-        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-            return _members(state) if value is None or value.get("token") == state.token else None
-
-        self._store.update_json(_path(self.id), change)
-
-    def write_pairs(self, pairs: Sequence[RangePair]) -> str:
-        """Write the ranges for the state machine, and return the file's key in the bucket of the store."""
+    def write_pairs(self, pairs: Sequence[Any]) -> str:
+        """Write the ranges for the state machine, as JSON values, and return the file's key in the bucket of the store.
+        Blocks.
+        """
         path = f"{FOLDER}/{self.id}.json"
-        self._store.put(path, json.dumps([one.to_dict() for one in pairs]).encode())
+        self._store.put(path, json.dumps(pairs).encode())
         return f"{self._store.prefix}{path}"
-
-
-def take_start(
-    store: Store,
-    wanted: str,
-    seconds: float,
-    *,
-    fixed: bool,
-    machine: bool = False,
-    clock: Callable[[], float] = time.time,
-) -> FunctionStart:
-    """Take a start for this invocation. Blocks.
-
-    wanted: ID of the start; of a start that is not `fixed`, an earlier delivery of the event may have made the ID with
-    an earlier time. seconds: time until the deadline. machine: True for a step of the state machine, whose steps
-    follow each other. Raises RunTaken if another invocation works on the start.
-    """
-    start = wanted if fixed else _same(store, wanted)
-    taken: list[str] = []
-    found: list[FunctionStart] = []
-    token = secrets.token_hex(8)
-
-    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
-        taken.clear()
-        found.clear()
-        state = _StartState(start=start) if value is None else _state_of(value, store.uri(_path(start)))
-        if state.ended or (machine and state.machine):
-            found.append(FunctionStart(store, state))
-            return None
-        if state.machine and not machine:
-            taken.append(f"the state machine works on the start {start}")
-            return None
-        if state.until > clock() and state.token != token:
-            taken.append(f"another invocation works on the start {start}")
-            return None
-        until = 0.0 if machine else clock() + seconds + AFTER_DEADLINE
-        state = replace(state, token=token, until=until, machine=machine)
-        found.append(FunctionStart(store, state))
-        return _members(state)
-
-    store.update_json(_path(start), change)
-    if taken:
-        raise StartBusyError(start, taken[0])
-    return found[0]
 
 
 class StartBusyError(RunTaken):
     """Raised if another invocation works on a start. start: its ID."""
 
-    def __init__(self, start: str, words: str) -> None:
-        super().__init__(f"{words}: this one stops")
+    def __init__(self, start: str, worker: str) -> None:
+        super().__init__(f"{worker} works on the start {start}: this one stops")
         self.start = start
+
+
+def take_start(store: Store, wanted: str, seconds: float, *, fixed: bool, machine: bool = False) -> FunctionStart:
+    """Take a start for this invocation. Blocks.
+
+    wanted: ID of the start; of a start that is not `fixed`, an earlier delivery of the event may have made the ID with
+    an earlier time. seconds: time until the deadline. machine: True for a step of the state machine, whose steps
+    follow each other. Raises StartBusyError if another invocation works on the start.
+    """
+    start = wanted if fixed else _same(store, wanted)
+    state, token = StartState(start=start), secrets.token_hex(8)
+
+    def change(there: StartState) -> StartState | None:
+        nonlocal state
+        state = there
+        state.start = start
+        if state.ended or (machine and state.machine):
+            return None
+        if state.machine:
+            raise StartBusyError(start, "the state machine")
+        if state.until > time.time() and state.token != token:
+            raise StartBusyError(start, "another invocation")
+        state.until = 0.0 if machine else time.time() + seconds + AFTER_DEADLINE
+        state.token, state.machine = token, machine
+        return state
+
+    change_file(store, _path(start), StartState, change)
+    return FunctionStart(store, state)
 
 
 def _same(store: Store, wanted: str) -> str:
@@ -242,18 +202,6 @@ def _same(store: Store, wanted: str) -> str:
             if name.endswith(_STATE) and same_start(name.removesuffix(_STATE), wanted):
                 return name.removesuffix(_STATE)
     return wanted
-
-
-def _state_of(value: dict[str, Any], uri: str) -> _StartState:
-    try:
-        return typed(_StartState, value)
-    except JsonError as error:
-        raise damaged(uri, error, "move it away, and start again") from error
-
-
-def _members(state: _StartState) -> dict[str, Any]:
-    found: dict[str, Any] = plain(state)
-    return found
 
 
 def _path(start: str) -> str:

@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from auditor.config.resources import Resources, open_resources
-from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
-from auditor.lambdas.deadline import FunctionStop
+from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
+from auditor.lambdas.deadline import DEADLINE, FunctionStop, in_time, opened
 from auditor.lambdas.event import Invocation, read_event, run_of
-from auditor.lambdas.invocation_frame import FunctionContext, invoked, opened
-from auditor.lambdas.machine import MOST_FRUITLESS, Machine
+from auditor.lambdas.invocation_frame import MOST_FRUITLESS, FunctionCall, FunctionContext, invoked
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
@@ -42,23 +41,10 @@ class VerifyFunction:
         Raises AuditorError. The failure of one target is raised after the work on all other targets.
         """
         read = partial(read_event, event, self._environ, "verify", ("ledger",), context.request)
-        async with (
-            invoked(
-                read,
-                self._environ,
-                context,
-                noun="verification",
-                failed="VerificationsFailed",
-                step="verification" in event,
-            ) as (
-                invocation,
-                stop,
-                own,
-            ),
-            _opened(invocation, stop) as resources,
-        ):
-            work = _Invocation(invocation, resources, stop, own, self._environ)
-            return await (work.targets() if invocation.verification is None else work.step(invocation.verification))
+        names = {"noun": "verification", "failed": "VerificationsFailed"}
+        async with invoked(read, _opened, self._environ, context, **names) as call:
+            work, verify_id = _VerifyWork(call), call.invocation.verification
+            return await (work.targets() if verify_id is None else work.step(verify_id))
 
 
 def _opened(invocation: Invocation, stop: FunctionStop) -> AbstractAsyncContextManager[Resources]:
@@ -68,25 +54,16 @@ def _opened(invocation: Invocation, stop: FunctionStop) -> AbstractAsyncContextM
     return opened(opening, stop, f"no verification was started: {silent}; start again with the event {again}")
 
 
-class _Invocation:
+class _VerifyWork:
     """The work of one invocation."""
 
-    def __init__(
-        self,
-        invocation: Invocation,
-        resources: Resources,
-        stop: FunctionStop,
-        context: FunctionContext,
-        environ: Mapping[str, str],
-    ) -> None:
-        self._invocation = invocation
-        self._resources = resources
-        self._stop = stop
-        self._context = context
-        self._environ = environ
-        self._summaries: list[VerifySummary] = []
-        self._left: list[str] = []
-        self._executions: list[str] = []
+    def __init__(self, call: FunctionCall) -> None:
+        self._call = call
+        self._invocation = call.invocation
+        self._stop = call.stop
+        self._machine = call.context.machine
+        self._runs: list[dict[str, Any]] = []
+        self._more: dict[str, list[str]] = {}
 
     async def targets(self) -> dict[str, Any]:
         """Verify each target, and leave the rest to the state machine."""
@@ -98,14 +75,12 @@ class _Invocation:
                     if self._stop or await self._verified(target, verify_id):
                         await self._hand_on(target, verify_id)
                 except (RunTaken, RunComplete) as other:
-                    self._left.append(str(other))
+                    self._more.setdefault("left", []).append(str(other))
                 except AuditorError as error:
                     failures.append(error)
         if failures:
             raise RunError("; ".join(map(str, failures))) if failures[1:] else failures[0]
-        more = {"left": self._left, "executions": self._executions}
-        runs = [summary.to_dict() for summary in self._summaries]
-        return {"runs": runs, **{name: value for name, value in more.items() if value}}
+        return {"runs": self._runs, **self._more}
 
     async def step(self, verify_id: str) -> dict[str, Any]:
         """Continue a verification, as a step of the state machine."""
@@ -116,38 +91,34 @@ class _Invocation:
                 again = await self._verified(target, verify_id)
             except RunComplete as complete:  # the answer of an earlier invocation was lost
                 log.info("%s", complete)
-        runs = [summary.to_dict() for summary in self._summaries if not again]
-        return {"again": again, "event": self._invocation.event, "runs": runs}
+        return {"again": again, "event": self._invocation.event, "runs": [] if again else self._runs}
 
     async def _verified(self, target: Target, verify_id: str) -> bool:
         """Verify a target. Return True if something is left for the next invocation."""
-        settings, machine = self._invocation.settings, self._context.machine
-        verification = Verification(target, settings, self._resources, self._stop, verify_id=verify_id)
+        verification = Verification(target, self._call.settings, self._call.stores, self._stop, verify_id=verify_id)
         log.info("the verification of %s begins", visible(target.uri))
-        summary = None
         try:
-            async with self._stop.all() as limit:
-                summary = await verification.run()
-            if limit.expired() or summary is None:
-                raise RunStopped("a server did not answer before the deadline")
-        except AuditorError as error:
-            if not isinstance(error, RunTaken | RunComplete):
-                again = self._invocation.again(target, None)
-                named = f"the verification of {target.uri}, {verify_id}"
-                error.args = (f"{named}: {error}; to read the rest, send the event {again}",)
+            silent = "a server did not answer before the deadline"
+            summary = await in_time(verification.run(), self._stop.all(), silent)
+        except (RunTaken, RunComplete):
             raise
-        self._summaries.append(summary)
+        except AuditorError as error:
+            again = self._invocation.again(target, None)
+            named = f"the verification of {target.uri}, {verify_id}"
+            error.args = (f"{named}: {error}; to read the rest, send the event {again}",)
+            raise
+        self._runs.append(summary.to_dict())
         log.info("%s", outcome_sentence(summary))
-        if machine is not None and bool(self._stop) and not summary.complete:
+        if self._machine is not None and bool(self._stop) and not summary.complete:
             if verification.fruitless > MOST_FRUITLESS:
                 raise RunError(
                     f"the verification of {target.uri} made no progress in {verification.fruitless} invocations: give"
                     " the function more time, verify by prefixes, or run `auditor verify` on a machine of its own"
                 )
             return True
-        self._context.measure(self._environ, _metrics(summary), target)
-        fail_on = settings.fail_on_outcomes
-        await self._context.channels.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
+        self._call.measure(_metrics(summary), target)
+        fail_on = self._call.settings.fail_on_outcomes
+        await self._call.context.channels.tell(verify_alert(summary, fail_on), verify_event(summary, fail_on))
         async with self._stop.telling():
             await verification.conclude()
         return False
@@ -156,16 +127,14 @@ class _Invocation:
         """Start the state machine for a verification. Raises RunError, which has the event that a person can send
         instead.
         """
-        machine: Machine | None = self._context.machine
         given = {name: value for name, value in self._invocation.event.items() if name not in ("bucket", "prefix")}
         event = {**given, "bucket": target.bucket, "prefix": target.prefix, "verification": verify_id}
         try:
-            if machine is None:
-                raise RunError("the deadline is near")
-            async with self._stop.handing_on() as limit:
-                self._executions.append(await machine.start(verify_id, event))
-            if limit.expired():
-                raise RunError("Step Functions did not answer")
+            if self._machine is None:
+                raise RunError(DEADLINE)
+            starting = self._machine.start(verify_id, event)
+            arn = await in_time(starting, self._stop.handing_on(), "Step Functions did not answer")
+            self._more.setdefault("executions", []).append(arn)
         except RunError as error:
             again = self._invocation.again(target, None)
             raise RunError(
@@ -173,7 +142,7 @@ class _Invocation:
                 f" event {again}"
             ) from error
         log.info("the verification of %s is left to the state machine", visible(target.uri))
-        self._context.measure(self._environ, {"VerificationsHandedOn": 1})
+        self._call.measure({"VerificationsHandedOn": 1})
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:

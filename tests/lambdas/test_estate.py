@@ -123,13 +123,13 @@ async def test_without_a_machine_the_rest_are_holes(server: AccountsServer, tmp_
 
 async def test_wrong_event_is_one_sentence(server: AccountsServer, tmp_path: Path) -> None:
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"all_buckets": "yes"}, "all_buckets is true or left out"),
+        ({"all_buckets": "yes"}, "all_buckets is not true or false"),
         ({"all_buckets": True, "bucket": "b-1"}, "all_buckets and bucket cannot be combined"),
         ({"all_buckets": True, "prefix": "p"}, "all_buckets and prefix cannot be combined"),
-        ({"all_buckets": True, "run": 3}, "all_buckets and run cannot be combined"),
+        ({"all_buckets": True, "run": "20261125T000000Z-000000"}, "all_buckets and run cannot be combined"),
         ({"all_buckets": False}, "no bucket to audit"),
         ({"run": "20261125T000000Z-000000"}, "needs a bucket"),
-        ({"all_buckets": True, "start": 3}, "start is no ID"),
+        ({"all_buckets": True, "start": 3}, "start is not text"),
     )
     for event, word in wrong:
         account = Account()

@@ -15,7 +15,7 @@ from auditor.audit.limits import rate_share
 from auditor.errors import RunError, RunTaken, UsageError
 from auditor.lambdas import audit_steps
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.machine import MOST_FRUITLESS
+from auditor.lambdas.invocation_frame import MOST_FRUITLESS
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.support.function_account import Account
@@ -278,17 +278,17 @@ async def test_a_wrong_step_is_refused_in_a_sentence(service: AuditFunction) -> 
             assert (len(str(refused.value)) < 400, account.metric("RunsFailed")) == (True, 1), word
 
     await check(
-        ({"action": "begin"}, "lacks the event of its audit"),
-        ({"action": "run", "event": audited}, "give begin, range, conclude"),
+        ({"action": "begin"}, "event is missing: a step of the state machine has the form"),
+        ({"action": "run", "event": audited}, "action is not a known word: .*begin|range|conclude"),
         ({"action": "begin", "event": audited, "hop": 1}, "'hop' is not allowed together with an action"),
         ({"action": "range", "event": audited, "pair": pair}, "names no start"),
         ({"action": "conclude", "event": audited}, "names no start"),
         ({"action": "conclude", "event": started, "pair": pair}, "belongs to the action range alone"),
         ({"action": "range", "event": started}, "belongs to the action range alone"),
-        ({"action": "begin", "event": audited, "at_once": 0}, "not a whole number"),
-        ({"action": "begin", "event": audited, "fruitless": -1}, "not a whole number"),
-        ({"action": "range", "event": started, "pair": {**pair, "run": 7}}, "pair is wrong"),
-        ({"action": "range", "event": started, "pair": {**pair, "more": 7}}, "pair is wrong"),
+        ({"action": "begin", "event": audited, "at_once": 0}, "at_once is negative or too large"),
+        ({"action": "begin", "event": audited, "fruitless": -1}, "fruitless is negative or too large"),
+        ({"action": "range", "event": started, "pair": {**pair, "run": 7}}, "pair.run is not text"),
+        ({"action": "range", "event": started, "pair": {**pair, "more": 7}}, "pair has other members"),
         ({"action": "range", "event": started, "pair": {**pair, "run": "x"}}, "is not a run ID"),
         ({"action": "range", "event": started, "pair": {**pair, "bucket": "../x"}}, "is not a bucket name"),
         ({"action": "range", "event": started, "pair": pair}, "has no plan"),

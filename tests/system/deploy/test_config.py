@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,19 +32,6 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "ours.toml"
     path.write_text(CONFIG)
     return path
-
-
-def test_a_configuration_lies_beside_the_code_under_the_name_that_the_function_reads(
-    options: Options, config: Path, tmp_path: Path
-) -> None:
-    bundled = replace(options, config=config)
-    build(bundled, installer=Packages())
-    layered = replace(bundled, output=tmp_path / "code.zip", layer=tmp_path / "layer.zip")
-    build(layered, installer=Packages())
-    for path in (bundled.output, layered.output):
-        with zipfile.ZipFile(path) as archive:
-            assert archive.read("auditor.toml").decode() == CONFIG
-    assert not [name for name in names(tmp_path / "layer.zip") if name.endswith(".toml")]
 
 
 def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Options, config: Path) -> None:

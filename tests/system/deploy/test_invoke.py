@@ -72,22 +72,15 @@ def local_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with zipfile.ZipFile(package, "w") as archive:
         archive.writestr("handlers/audit.py", HANDLER)
     monkeypatch.setattr(functions, "PACKAGE", package)
-    server = subprocess.Popen(
-        [MOTO, "-c", SERVER, package], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
+    command, pipe = [str(MOTO), "-c", SERVER, str(package)], subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as server:  # ends with its stdin
+        assert server.stdout is not None
         url = server.stdout.readline().strip()
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         deploy(url, tmp_path)
         yield url
-    finally:
-        server.stdin.close()
-        server.wait()
-        server.stdout.close()
 
 
 def deploy(url: str, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
+from auditor.ledger.dynamodb.ledger import create_table
 from tests.support.paths import ROOT
 from tests.system.deploy.checks.packaged import given, needs_osls, refusal, run
 from tests.system.e2e.deployment import serving
@@ -53,12 +55,7 @@ def outputs(url: str) -> dict[str, str]:
 
 
 def test_a_worker_is_removed_only_when_the_lower_level_is_named(server: str, tmp_path: Path) -> None:
-    client(server, "dynamodb").create_table(
-        TableName="digests",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    )
+    asyncio.run(create_table("digests", endpoint_url=server))
     made = deploy(server, tmp_path / "first", "level=fixity", "ledger=digests")
     assert made.returncode == 0, made.stdout + made.stderr
     assert functions(server) == {"audit", "hashing", "verify"}

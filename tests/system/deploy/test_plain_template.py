@@ -1,17 +1,27 @@
-"""The template for those without Node: whole, and free of what only osls would bring."""
+"""The template for those without Node, whole and free of what only osls would bring; and what a release has beside it:
+templates that take the buckets, and a bill of materials.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploy.limits import INLINE
-from deploy.template import main, plain
-from tests.system.deploy.checks.packaged import needs_osls, of_level
+from deploy.build import NEWEST
+from deploy.install import locked
+from deploy.limits import INLINE, exceeded
+from deploy.resolving import Stack
+from deploy.template import PLACEHOLDER, main, plain, with_buckets
+from tests.support.paths import ROOT
+from tests.system.deploy.checks.packaged import needs_osls, of_level, template
 from tests.system.deploy.checks.sources import LEVELS
+from tests.system.deploy.test_template import PARTITIONS
 
 pytestmark = needs_osls
 
@@ -69,3 +79,53 @@ def test_a_layer_is_read_from_where_the_package_lies() -> None:
 def test_a_bucket_of_osls_that_is_still_named_is_an_error() -> None:
     with pytest.raises(ValueError, match="still names"):
         plain(with_resource("AWS::SQS::Queue", QueueName={"Ref": "ServerlessDeploymentBucket"}))
+
+
+def packaged(level: str, buckets: str) -> dict[str, Any]:
+    return template(f"buckets={buckets}", f"level={level}", "bucketAlarms=false")
+
+
+def resolved(made: dict[str, Any], partition: str, **parameters: str) -> dict[str, Any]:
+    code = {"CodeBucket": "code", "CodeKey": "key.zip"}
+    return Stack(made, partition, PARTITIONS[partition], code | parameters).resources()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("buckets", ["photos", "photos,archive,a.b-c"])
+def test_buckets_as_a_parameter_come_to_the_same_as_buckets_in_the_template(level: str, buckets: str) -> None:
+    made = with_buckets(plain(packaged(level, PLACEHOLDER)))
+    for partition in PARTITIONS:
+        found = resolved(made, partition, Buckets=buckets)
+        # One bucket is a text or a list of one: IAM takes both, and so does EventBridge's name.
+        assert found == resolved(plain(packaged(level, buckets)), partition), partition
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_template_of_a_release_keeps_every_limit_and_names_no_bucket(level: str, tmp_path: Path) -> None:
+    osls, written = tmp_path / "osls.json", tmp_path / "template.json"
+    osls.write_text(json.dumps(packaged(level, PLACEHOLDER)))
+    assert main(["--made", str(osls), "--output", str(written), "--buckets-parameter"]) == 0
+    made = json.loads(written.read_text())
+    assert made["Parameters"]["Buckets"]["Type"] == "CommaDelimitedList"
+    assert "Default" not in made["Parameters"]["Buckets"]
+    assert PLACEHOLDER not in written.read_text()
+    made["Parameters"]["Buckets"]["Default"] = "photos"
+    made["Parameters"] |= {name: {**made["Parameters"][name], "Default": "code"} for name in ("CodeBucket", "CodeKey")}
+    assert list(exceeded(made)) == []
+
+
+def test_a_template_of_other_buckets_takes_no_parameter() -> None:
+    for buckets in ("photos", f"{PLACEHOLDER},photos", f"s3://{PLACEHOLDER}/prefix/"):
+        with pytest.raises(ValueError, match="cannot take its buckets as a parameter"):
+            with_buckets(plain(packaged("fixity", buckets)))
+
+
+def test_the_bill_of_materials_has_each_package_of_the_functions(tmp_path: Path) -> None:
+    shown = subprocess.run(["make", "-n", "release"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (command,) = [line.partition(" > ") for line in shown.splitlines() if line.endswith("sbom.cdx.json")]
+    made = json.loads(subprocess.run(shlex.split(command[0]), cwd=ROOT, capture_output=True, check=True).stdout)
+    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
+    found = {(one["name"], one["version"]) for one in made["components"]}
+    requirements = (ROOT / locked("newest", NEWEST)).read_text()
+    assert set(re.findall(r"^([a-z0-9-]+)==([^ ]+)", requirements, re.MULTILINE)) <= found
+    assert {"awscrt", "boto3", "uvloop"} <= {name for name, _ in found}

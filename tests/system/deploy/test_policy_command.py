@@ -39,17 +39,8 @@ WHOLE = (
         "InventoryKeyArn": OTHER,
     },
     (
-        "--reports-key",
-        KEY,
-        "--audited-keys",
-        f"{KEY},{OTHER}",
-        "--vpc",
-        "--file-system",
-        FILES,
-        "--inventory",
-        "s3://inventories/night",
-        "--inventory-key",
-        OTHER,
+        *f"--reports-key {KEY} --audited-keys {KEY},{OTHER} --vpc --file-system {FILES}".split(),
+        *f"--inventory s3://inventories/night --inventory-key {OTHER}".split(),
         *CHANNELS,
     ),
 )
@@ -109,12 +100,8 @@ def test_it_prints_what_the_packaged_role_has(
     made = of_level(level, *(["renew=true"] if role == "renew" else []))
     stack = Stack(made, region=REGION, parameters={**given, "ReportsBucketName": "reports"})
     packaged = anywhere(stack.resources()[f"{role.title()}Role"])
-    places = (
-        "--out",
-        "s3://reports/audits",
-        "--ledger",
-        f"dynamodb:{stack.resolve({'Ref': 'Ledger'})}" if level == "fixity" else "sqlite:x",
-    )
+    ledger = f"dynamodb:{stack.resolve({'Ref': 'Ledger'})}" if level == "fixity" else "sqlite:x"
+    places = ("--out", "s3://reports/audits", "--ledger", ledger)
     found = printed(capsys, "--role", role, "--level", level, *places, *told)
     assert [one["Sid"] for one in found] == [one["Sid"] for one in packaged]
     assert list(flat(found)) == list(flat(packaged))

@@ -1,4 +1,4 @@
-"""The template that osls makes of the sources, at each level and in each partition."""
+"""The template that osls makes of the sources, at each level and in each partition: its resources, roles and rules."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 
 from auditor.config.layers import environment_layer, resolve
 from deploy.resolving import Stack
+from tests.support.paths import ROOT
 from tests.system.deploy.checks.packaged import needs_osls, of_level, stack_of, statements, template
-from tests.system.deploy.checks.sources import LEVELS, of_type
+from tests.system.deploy.checks.sources import LEVELS, as_list, of_type
 
 pytestmark = needs_osls
+CONTENTS = {"s3:GetObject", "s3:GetObjectVersion", "kms:Decrypt"}
 KEPT = ("DeletionPolicy", "UpdateReplacePolicy")
 PARTITIONS = {"aws": "eu-west-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 GIVEN = {
@@ -87,18 +89,23 @@ def test_a_share_takes_the_place_of_the_age_in_verifications() -> None:
 
 @pytest.mark.parametrize("stage", ["prod", "local"])
 def test_the_queues_hide_redrive_and_keep(stage: str) -> None:
-    stack = Stack(template("level=fixity", "buckets=photos", stage=stage))
+    stack = Stack(template("level=fixity", "buckets=photos", "renew=true", stage=stage))
     resources = stack.resources()
-    queues, timeout = of_type(resources, "AWS::SQS::Queue"), resources["HashingLambdaFunction"]["Properties"]["Timeout"]
-    for name in ("HashQueue", "NotificationQueue"):
-        assert queues[name]["VisibilityTimeout"] == 6 * timeout
-        assert queues[name]["RedrivePolicy"]["deadLetterTargetArn"] == stack.arn_of("DeadLetterQueue")
-        assert queues[name]["MessageRetentionPeriod"] < queues["DeadLetterQueue"]["MessageRetentionPeriod"]
-    allowed_sources = queues["DeadLetterQueue"]["RedriveAllowPolicy"]["sourceQueueArns"]
-    assert set(allowed_sources) == {stack.arn_of("HashQueue"), stack.arn_of("NotificationQueue")}
+    queues = of_type(resources, "AWS::SQS::Queue")
+    for function, letters, names in (
+        ("Hashing", "DeadLetterQueue", {"HashQueue", "NotificationQueue"}),
+        ("Renew", "RenewDeadLetterQueue", {"RenewQueue"}),
+    ):
+        for name in names:
+            timeout = resources[f"{function}LambdaFunction"]["Properties"]["Timeout"]
+            assert queues[name]["VisibilityTimeout"] == 6 * timeout
+            assert queues[name]["RedrivePolicy"]["deadLetterTargetArn"] == stack.arn_of(letters)
+            assert queues[name]["MessageRetentionPeriod"] < queues[letters]["MessageRetentionPeriod"]
+        allowed_sources = queues[letters]["RedriveAllowPolicy"]["sourceQueueArns"]
+        assert set(allowed_sources) == {stack.arn_of(name) for name in names}
     assert all(queue["SqsManagedSseEnabled"] for queue in queues.values())
     sources = of_type(resources, "AWS::Lambda::EventSourceMapping").values()
-    assert [one["FunctionResponseTypes"] for one in sources] == [["ReportBatchItemFailures"]] * 2
+    assert [one["FunctionResponseTypes"] for one in sources] == [["ReportBatchItemFailures"]] * 3
 
 
 def test_the_results_are_closed_encrypted_and_kept() -> None:
@@ -116,8 +123,9 @@ def test_the_results_are_closed_encrypted_and_kept() -> None:
 
 
 def test_silence_is_an_alarm_and_every_alarm_is_heard() -> None:
-    stack = stack_of("fixity")
+    stack = stack_of("fixity", "renew=true")
     alarms = of_type(stack.resources(), "AWS::CloudWatch::Alarm")
+    assert {"RenewDeadLettersAlarm", "RenewQueueAgeAlarm"} <= alarms.keys()
     silent = alarms["NoAuditAlarm"]
     assert silent["TreatMissingData"] == "breaching"
     assert silent["Period"] * silent["EvaluationPeriods"] == 26 * 3600
@@ -154,16 +162,58 @@ def test_a_ledger_that_exists_already_is_used_instead_of_made() -> None:
             assert stack.resolve(stack.template["Outputs"]["LedgerTable"]["Value"]) == given
 
 
-def test_exposure_decrypts_nothing_but_reports_under_a_key_of_its_own() -> None:
-    plain, keyed = (statements(stack_of("exposure", **given).resources(), "AuditRole") for given in ({}, GIVEN))
-    assert not [one for one in plain.values() if one["Effect"] == "Allow" and "kms" in json.dumps(one["Action"])]
-    assert plain["NoDecryption"]["Resource"] == "*"
-    assert (keyed["StackKey"]["Action"], keyed["StackKey"]["Resource"]) == ("kms:GenerateDataKey", GIVEN["KmsKeyArn"])
-    others = {"NoDecryption": [GIVEN["KmsKeyArn"]], "NoContents": ["arn:aws:s3:::reports-of-ours/audits/*"]}
-    for sid, places in others.items():
-        assert (keyed[sid]["NotResource"], "Resource" in keyed[sid]) == (places, False)
-
-
 def test_a_prefix_with_a_star_in_it_is_taken_to_the_letter() -> None:
     resources = Stack(template("buckets=photos/20*4/", "level=exposure")).resources()
     assert statements(resources, "AuditRole")["Objects"]["Resource"] == ["arn:aws:s3:::photos/20${*}4/*"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_at_exposure_alone_the_audits_role_neither_reads_an_object_nor_decrypts(level: str) -> None:
+    assert "ManagedPolicyArns" not in of_level(level)["Resources"]["AuditRole"]["Properties"]
+    found = {"Allow": set[str](), "Deny": set[str]()}
+    for sid, one in statements(stack_of(level, KmsKeyArn=GIVEN["KmsKeyArn"]).resources(), "AuditRole").items():
+        if sid != "Reports":
+            found[one["Effect"]] |= CONTENTS.intersection(as_list(one["Action"]))
+    assert found == ({"Allow": set(), "Deny": CONTENTS} if level == "exposure" else {"Allow": CONTENTS, "Deny": set()})
+
+
+def test_each_schedule_starts_its_own_function_alone_and_puts_away_the_event_that_did_not_start() -> None:
+    stack = stack_of("fixity")
+    for name, function in (("ScheduleRole", "Audit"), ("VerifyScheduleRole", "Verify")):
+        found = statements(stack.resources(), name)
+        started = {one["Resource"] for one in found.values() if one["Action"] == "lambda:InvokeFunction"}
+        assert started == {stack.arn_of(f"{function}LambdaFunction")}
+        names = {action for one in found.values() for action in as_list(one["Action"])}
+        assert names == {"lambda:InvokeFunction", "sqs:SendMessage"}
+
+
+def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
+    stack = Stack(of_level("fixity"))
+    resources = stack.resources()
+    policy = resources["NotificationQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    conditions = {one["Sid"]: one["Condition"] for one in policy if one["Effect"] == "Allow"}
+    assert conditions["TheBuckets"] == {
+        "ArnEquals": {"aws:SourceArn": ["arn:aws:s3:::photos", "arn:aws:s3:::archive"]},
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+    }
+    assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": [stack.arn_of("ObjectEventsRule")]}
+    assert "TheTopic" not in conditions
+    (target,) = resources["ObjectEventsRule"]["Properties"]["Targets"]
+    assert target["DeadLetterConfig"] == {"Arn": stack.arn_of("DeadLetterQueue")}
+    letters = resources["DeadLetterQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (allowed,) = [one for one in letters if one["Effect"] == "Allow"]
+    assert (allowed["Principal"], allowed["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
+    assert allowed["Condition"]["ArnEquals"] == {"aws:SourceArn": [stack.arn_of("ObjectEventsRule")]}
+    pattern = resources["ObjectEventsRule"]["Properties"]["EventPattern"]
+    assert pattern["detail"]["$or"] == [
+        {"bucket": {"name": ["photos"]}},
+        {"bucket": {"name": ["archive"]}, "object": {"key": [{"prefix": "2024/"}]}},
+    ]
+
+
+def test_the_rule_passes_on_what_the_worker_takes_and_nothing_else() -> None:
+    paths = [path for path in (ROOT / "events").glob("s3-eventbridge*.json") if not path.stem.endswith("-acl")]
+    samples = [json.loads(path.read_bytes()) for path in paths]
+    taken = {json.loads(record["body"])["detail-type"] for sample in samples for record in sample["Records"]}
+    pattern = Stack(of_level("fixity")).resources()["ObjectEventsRule"]["Properties"]["EventPattern"]
+    assert set(pattern["detail-type"]) == taken

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.support.servers.forwarding import Forwarding
 from tests.system.deploy.checks.packaged import given as params
 from tests.system.deploy.checks.packaged import needs_osls, refusal
 
@@ -18,29 +17,19 @@ REFUSED = "Value '1800' at 'timeout' failed to satisfy constraint: Member must h
 OTHER = "User is not authorized to perform: cloudformation:DescribeStackResource"
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        words = REFUSED if self.path.startswith("/refused") else OTHER
-        error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{words}</Message></Error>"
-        body = f"<ErrorResponse>{error}</ErrorResponse>".encode()
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+class Refusing(Forwarding):
+    """Refuses every request, those below /refused for a timeout."""
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Stay silent."""
+    def refused(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        words = REFUSED if target.startswith("/refused") else OTHER
+        error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{words}</Message></Error>"
+        return 403, f"<ErrorResponse>{error}</ErrorResponse>".encode()
 
 
 @pytest.fixture
 def stub() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
-    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    serving.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with Refusing("http://127.0.0.1:9") as server:
+        yield server.url
 
 
 @pytest.mark.parametrize(

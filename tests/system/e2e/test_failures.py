@@ -20,7 +20,7 @@ def test_a_malformed_event_is_told_by_name(make: Make) -> None:
     system = make()
     refused: list[tuple[str, Any, str]] = [
         (AUDIT, {"bukket": "photos"}, "'bukket' is unknown"),
-        (AUDIT, {"bucket": 7}, "bucket is not a text"),
+        (AUDIT, {"bucket": 7}, "bucket is not text"),
         (AUDIT, {"prefix": "2024/"}, "prefix needs a bucket beside it"),
         (AUDIT, [1], "the event is not a JSON object"),
         (VERIFY, {"bucket": "photos", "record": True}, "'record' is unknown"),
