@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from auditor.errors import OutputError, RunDamaged, RunTaken
+from auditor.errors import OutputError, RunDamaged, RunTaken, UsageError
 from auditor.model.dates import seconds_in_utc
 from auditor.model.json_codec import JsonError, matching, plain, typed
 from auditor.model.target import Target
@@ -180,7 +180,7 @@ def change_file(store: Store, path: str, kind: type[T], change: Callable[[T], T 
         refused = None
         try:
             new = change(typed(kind, value or {}))
-        except JsonError as error:
+        except (JsonError, UsageError) as error:  # such as a run of the 30th of February
             raise damaged(store.uri(path), error, "move it away, and start again") from error
         except RunTaken as taken:  # raised below, because the store may have begun with an older content
             refused, new = taken, None

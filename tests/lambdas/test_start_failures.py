@@ -135,7 +135,9 @@ async def test_a_damaged_lease_is_one_sentence_and_a_wrong_clock_ends(stub: Stub
     account, service = Account(), function(stub, tmp_path)
     path = tmp_path / "bucket=audited" / "lease.json"
     path.parent.mkdir()
-    for number, text in enumerate(('{"newest": {"": "x"}}', '{"until": "soon"}', '{"run": "../x"}', '{"newest": []}')):
+    no_day = '{"newest": {"": "20260230T010203Z-0a1b2c"}}'
+    texts = ('{"newest": {"": "x"}}', no_day, '{"until": "soon"}', '{"run": "../x"}', '{"newest": []}')
+    for number, text in enumerate(texts):
         path.write_text(f'{{"format": 1, {text[1:]}')
         with pytest.raises(RunError, match=r"lease\.json is damaged .*: move it away"):
             await service.handle({}, account.around(request=f"{number}"))
