@@ -32,6 +32,16 @@ from auditor.progress import RunCounts
 LONGEST: Final = 16 * 1024 * 1024
 """Bytes of the longest line that is read: a sentence with a key, or the settings of a large auditor.toml."""
 
+RANGES: Final = 4
+"""Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
+MODULE: Final = "auditor.audit.range_worker"
+_PROGRAM: Final = (
+    "import importlib, os, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2]).main(); os._exit(0)"
+)
+"""Calls main() of a module, which may lie beside this package. `python -m` would search the working directory before
+all others: any file there that has the name of a module would be run. At the end no thread that waits for a silent
+server keeps the process."""
+
 
 class Start(Struct, frozen=True):
     """The first line to a process. settings: those of the run, as write_settings() writes them. part_lines: number of
@@ -102,17 +112,8 @@ async def whole_lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield line
 
 
-RANGES: Final = 4
-"""Number of ranges for each process: one that ends early takes over others, and the last ranges are short."""
-MODULE: Final = "auditor.audit.range_worker"
 _ROOT: Final = str(Path(__file__).parents[2])
 """The folder that has the package."""
-_PROGRAM: Final = (
-    "import importlib, os, sys; sys.path.append(sys.argv[1]); importlib.import_module(sys.argv[2]).main(); os._exit(0)"
-)
-"""Calls main() of a module, which may lie beside this package. `python -m` would search the working directory before
-all others: any file there that has the name of a module would be run. At the end no thread that waits for a silent
-server keeps the process."""
 
 
 class RangeProcesses:

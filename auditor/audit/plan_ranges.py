@@ -35,6 +35,19 @@ _NEAR: Final = 16
 MOST: Final = 10_000
 """Largest number of ranges, which is also that of the parallel children of a Distributed Map of Step Functions."""
 
+LAST: Final = "\U0010ffff"
+"""The last code point: after a prefix and this one come no keys with the prefix, because Unicode keeps it free."""
+_MARKS: Final = 16
+"""Number of keys of a page that are kept as marks, unless all are."""
+_DEPTH: Final = 12
+"""Number of characters of a text that count, after the prefix that it shares with others."""
+_DEEPER: Final = 8
+"""Number of characters from which on the keys of a page are in a folder of their own, deep in the piece."""
+_GROWTH: Final = 12.0
+"""Largest ratio of unseen keys to those seen: an estimate from few keys is worth no more."""
+_LONGEST: Final = 1024
+"""Largest number of bytes of a text after which a listing begins."""
+
 
 class KeyRange(Struct, frozen=True):
     """The keys after start_after, up to and including stop_at; None: no limit. keys: number of keys, or of object
@@ -177,20 +190,6 @@ def _cuts_in(run: RunReader, parts: Sequence[_Objects], total: int, ranges: int)
         if at_end:
             yield one.last, end
         done = end
-
-
-LAST: Final = "\U0010ffff"
-"""The last code point: after a prefix and this one come no keys with the prefix, because Unicode keeps it free."""
-_MARKS: Final = 16
-"""Number of keys of a page that are kept as marks, unless all are."""
-_DEPTH: Final = 12
-"""Number of characters of a text that count, after the prefix that it shares with others."""
-_DEEPER: Final = 8
-"""Number of characters from which on the keys of a page are in a folder of their own, deep in the piece."""
-_GROWTH: Final = 12.0
-"""Largest ratio of unseen keys to those seen: an estimate from few keys is worth no more."""
-_LONGEST: Final = 1024
-"""Largest number of bytes of a text after which a listing begins."""
 
 
 class KeyPiece(Struct):

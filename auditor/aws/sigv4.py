@@ -37,6 +37,8 @@ _VALUE: Final = re.compile(r"[\t -~]*").fullmatch
 Pairs = tuple[tuple[str, str], ...]
 """Headers as pairs of name and value. The names are lower-case, sorted and unique."""
 
+log = logging.getLogger(__name__)
+
 
 class UnsignableError(ValueError):
     """An object key, query or header cannot be part of an HTTP request. The message gives the reason, not the value."""
@@ -229,9 +231,6 @@ def check_credentials(credentials: Credentials) -> None:
 def _check_value(name: str, value: str) -> None:
     if not _VALUE(value):
         raise UnsignableError(f"the header {name} would hold a line break or another forbidden character")
-
-
-log = logging.getLogger(__name__)
 
 
 def leaves_in_the_open(url: str) -> bool:

@@ -33,6 +33,13 @@ from auditor.runs.reading import RunReader
 from auditor.runs.segment import PART_LINES
 from auditor.text import visible
 
+_OF_THE_RUN: Final = (
+    *("versions", "start_after", "stop_at", "level", "only", "ignore", "semantics", "key_policies", "out"),
+    *("ledger", "algorithms", "queue", "hash", "accept_cost", "streams"),
+    *("batch_over", "batch_manifest", "batch_role", "keep", "every", "jobs"),
+)
+"""The options that are those of the filled run, or mean nothing for it."""
+
 
 def fill_audit(
     run: RunReader,
@@ -65,14 +72,6 @@ def fill_audit(
         resume=resume is not None,
         part_lines=part_lines,
     )
-
-
-_OF_THE_RUN: Final = (
-    *("versions", "start_after", "stop_at", "level", "only", "ignore", "semantics", "key_policies", "out"),
-    *("ledger", "algorithms", "queue", "hash", "accept_cost", "streams"),
-    *("batch_over", "batch_manifest", "batch_role", "keep", "every", "jobs"),
-)
-"""The options that are those of the filled run, or mean nothing for it."""
 
 
 @command()

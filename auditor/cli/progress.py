@@ -24,6 +24,15 @@ _LINKING: Final = ("VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW
 _LINKING_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"})
 _LINKING_TERMS: Final = ("alacritty", "foot", "xterm-kitty", "xterm-ghostty", "wezterm")
 
+SECONDS_BETWEEN_LINES: Final = 60.0
+_LEAST_NAME: Final = 12
+
+Count = Callable[[], Snapshot]
+Show = Callable[[Count], AbstractAsyncContextManager[None]]
+"""A function that returns a context manager, which shows the snapshots of the work in its `with` block. Its argument
+makes a snapshot.
+"""
+
 
 def columns(stream: TextIO | None = None) -> int:
     """Return the width of the terminal, or that of PLAIN if the stream is none. stream: None for stdout."""
@@ -77,16 +86,6 @@ def options_of(settings: Settings, place: str, verbose: int) -> FormatOptions:
         verbose=bool(verbose),
         folder=whole(place),
     )
-
-
-SECONDS_BETWEEN_LINES: Final = 60.0
-_LEAST_NAME: Final = 12
-
-Count = Callable[[], Snapshot]
-Show = Callable[[Count], AbstractAsyncContextManager[None]]
-"""A function that returns a context manager, which shows the snapshots of the work in its `with` block. Its argument
-makes a snapshot.
-"""
 
 
 class Progress:

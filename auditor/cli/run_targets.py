@@ -30,6 +30,9 @@ R = TypeVar("R")
 FAILED = 1
 HOLE = 4
 
+_SECONDS: Final = 60.0
+"""Seconds in which the channels take an alert and an event."""
+
 
 async def each_target(
     targets: Sequence[Target],
@@ -135,10 +138,6 @@ def combined(codes: Iterable[int]) -> int:
     if found.isdisjoint((HOLE, 3, 0)):
         return min(found)
     return max(found) if found <= {3, 0} else HOLE
-
-
-_SECONDS: Final = 60.0
-"""Seconds in which the channels take an alert and an event."""
 
 
 class Teller:

@@ -22,6 +22,12 @@ from auditor.model.trusted_entry import check_entry
 ACCOUNTS: Final = "accounts"
 _Name = Annotated[str, Meta(pattern=r"\S", max_length=200)]
 
+LONGEST_DAYS: Final = 400
+"""Number of days for which an exception may hold: a year, and time to renew it."""
+EXCEPTIONS: Final = "exceptions"
+
+_GROUPS: Final = {"AllUsers": ALL_USERS, "AuthenticatedUsers": AUTHENTICATED_USERS}
+
 
 class NamedAccount(Struct, frozen=True, forbid_unknown_fields=True):
     """The name of an account, a network or another party. id: the party as a report names it: a canonical ID, an
@@ -51,13 +57,6 @@ def check_accounts(accounts: Sequence[NamedAccount], name: str) -> None:
         if account.id in seen:
             raise ConfigError(f"{here}: {account.id[:100]!r} has a name already: remove one of them")
         seen.add(account.id)
-
-
-LONGEST_DAYS: Final = 400
-"""Number of days for which an exception may hold: a year, and time to renew it."""
-EXCEPTIONS: Final = "exceptions"
-
-_GROUPS: Final = {"AllUsers": ALL_USERS, "AuthenticatedUsers": AUTHENTICATED_USERS}
 
 
 def checked_exceptions(entries: Sequence[ExceptionEntry], name: str, today: date | None) -> tuple[ExceptionEntry, ...]:

@@ -21,6 +21,9 @@ Source = Literal["auditor", "s3"]
 AUDITOR: Final[Source] = "auditor"
 S3: Final[Source] = "s3"
 
+Ask = Callable[[Sequence[AnyVersion], Sequence[str]], Awaitable[list[Mapping[str, str]]]]
+"""A function that looks up object versions one by one, in any order, as DigestStore.known() does for one bucket."""
+
 
 class Entry(Struct, frozen=True, kw_only=True):
     """Digests of one object version, to be recorded in the ledger."""
@@ -341,10 +344,6 @@ class Ledger(DigestStore, Leases, KeyHistory, Protocol):
         Yield the results in lists, in bounded memory. A caller that stops early must close the generator.
         """
         ...
-
-
-Ask = Callable[[Sequence[AnyVersion], Sequence[str]], Awaitable[list[Mapping[str, str]]]]
-"""A function that looks up object versions one by one, in any order, as DigestStore.known() does for one bucket."""
 
 
 class OrderedReader(Protocol):

@@ -19,6 +19,13 @@ from msgspec import Struct
 
 from auditor.model.wildcard import matches_arn
 
+MOST_NAMED: Final = 20
+"""Largest number of audiences in the line of one object."""
+
+_ANY: Final = "*"
+"""The name of an audience that stands for every service, or for the grantees of any instance."""
+_WILDCARD: Final = re.compile(r"[*?]")
+
 
 class Verdict(StrEnum):
     """The widest audience that can reach one object today, the widest first. If several apply, the first counts."""
@@ -224,9 +231,6 @@ class ObjectAccess(Struct, frozen=True, cache_hash=True):
         return "any AWS account" if signed else "anyone on the internet"
 
 
-MOST_NAMED: Final = 20
-"""Largest number of audiences in the line of one object."""
-
 _KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 _SIGNED: Final = frozenset(
     {
@@ -256,9 +260,6 @@ _PATTERNED: Final = frozenset(
     {AudienceKind.ACCESS_GRANTS, AudienceKind.ACCESS_POINT, AudienceKind.ACCOUNT, AudienceKind.SOURCE}
 )
 """The kinds of audiences whose name can be an ARN with wildcards."""
-_ANY: Final = "*"
-"""The name of an audience that stands for every service, or for the grantees of any instance."""
-_WILDCARD: Final = re.compile(r"[*?]")
 
 
 def known_audiences(texts: Iterable[str]) -> Iterator[Audience]:

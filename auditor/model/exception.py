@@ -27,6 +27,29 @@ OPEN: Final = (Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED)
 unknown is a hole."""
 _ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
+_UNKNOWN: Final = frozenset(
+    {
+        ReasonCode.ACL_UNREAD,
+        ReasonCode.POLICY_UNREAD,
+        ReasonCode.KEY_UNKNOWN,
+        ReasonCode.ACCESS_POINTS_UNREAD,
+        ReasonCode.BUCKET_TAGS_UNREAD,
+        ReasonCode.KMS_KEY_UNREAD,
+        ReasonCode.OWNER_UNKNOWN,
+        ReasonCode.TOO_COMPLEX,
+    }
+)
+"""Reasons for which the access may be wider than its verdict and audiences say."""
+CONTRADICTED: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
+"""Codes of objects with two digests that contradict each other: no entry accepts that these could not be hashed."""
+_READING: Final = frozenset({"READ", "READ_ACP"})
+"""Permissions of an ACL that an exception of a verdict covers. The others give control of the object."""
+_WIDE: Final = {
+    ALL_USERS: Audience(AudienceKind.ANYONE),
+    ANONYMOUS_OWNER: Audience(AudienceKind.ANYONE),
+    AUTHENTICATED_USERS: Audience(AudienceKind.ANY_ACCOUNT),
+}
+
 
 class ExceptionEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """An entry by which the owner of a bucket accepts findings of a rule, objects with a verdict, or holes. The
@@ -130,30 +153,6 @@ class Excepted(Struct, frozen=True):
     used: tuple[str, ...] = ()
     shadowed: tuple[str, ...] = ()
     expired: tuple[str, ...] = ()
-
-
-_UNKNOWN: Final = frozenset(
-    {
-        ReasonCode.ACL_UNREAD,
-        ReasonCode.POLICY_UNREAD,
-        ReasonCode.KEY_UNKNOWN,
-        ReasonCode.ACCESS_POINTS_UNREAD,
-        ReasonCode.BUCKET_TAGS_UNREAD,
-        ReasonCode.KMS_KEY_UNREAD,
-        ReasonCode.OWNER_UNKNOWN,
-        ReasonCode.TOO_COMPLEX,
-    }
-)
-"""Reasons for which the access may be wider than its verdict and audiences say."""
-CONTRADICTED: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
-"""Codes of objects with two digests that contradict each other: no entry accepts that these could not be hashed."""
-_READING: Final = frozenset({"READ", "READ_ACP"})
-"""Permissions of an ACL that an exception of a verdict covers. The others give control of the object."""
-_WIDE: Final = {
-    ALL_USERS: Audience(AudienceKind.ANYONE),
-    ANONYMOUS_OWNER: Audience(AudienceKind.ANYONE),
-    AUTHENTICATED_USERS: Audience(AudienceKind.ANY_ACCOUNT),
-}
 
 
 def covers_key(entry: ExceptionEntry, key: str | None) -> bool:

@@ -33,6 +33,9 @@ _GO_ON: Final = "the run has not ended: resume it with --resume"
 Order = tuple[bool, bytes]
 """The place of a line among those of a run: lines on the bucket come first, then keys in the order of their bytes."""
 
+LINKS: Final = 10_000
+"""Largest number of runs of the chain that are looked at."""
+
 
 class RunCheck(Struct, frozen=True):
     """The result of checking a run folder. All sentences are safe to print."""
@@ -227,10 +230,6 @@ class RunChecker:
             self._faults.append(f"{part.path} has {counted(number, 'line')}, and {SEAL} says {sealed.lines:,}")
         if (first, last) != (sealed.first, sealed.last):
             self._faults.append(f"{part.path} has another first or last key than {SEAL} says")
-
-
-LINKS: Final = 10_000
-"""Largest number of runs of the chain that are looked at."""
 
 
 class SealChain:

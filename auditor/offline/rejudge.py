@@ -56,6 +56,9 @@ ENGINE: Final = "none"
 _AT_ONCE: Final = 1024
 """Number of objects after which the work looks if it is to stop."""
 
+NOT_STORED: Final = "NotStored"
+"""The error code of a rule that is undecided because the run folder does not have a value that it needs."""
+
 
 class JudgeAgain:
     """Judges a run again, and writes the result into a new run folder. Call run() once; it blocks.
@@ -248,10 +251,6 @@ def _time(file: RunPlan, run: RunReader) -> datetime:
         return iso_date(file.now)
     except ValueError as error:
         raise OutputError(f"{run.uri}/{PLAN} is damaged (its time): audit again") from error
-
-
-NOT_STORED: Final = "NotStored"
-"""The error code of a rule that is undecided because the run folder does not have a value that it needs."""
 
 
 class MissingValues:

@@ -32,6 +32,14 @@ NO_RUN: Final = "there is no earlier complete run of the target"
 UNREADABLE: Final = "the last run, {run}, could not be read"
 CUT: Final = "the listing did not reach its end: everything after its last key counts as unread"
 
+_OF_HIDDEN: Final = frozenset(rule.id for rule in RULES if "dormant" in rule.reads)
+"""IDs of the rules on the hidden part of stored ACLs. Only an S3 Inventory shows it, and not of each object: a run that
+does not have it says nothing of the object.
+"""
+ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.EXCEPTED, ChangeKind.UNCOVERED})
+"""The kinds of changes after which the new run has a finding or verdict that the old run did not have. They are counted
+by the new verdict."""
+
 
 class _CauseKind(Struct, frozen=True):
     """A cause of changes. facts: the bucket's facts that it changes; () for one of the configuration. codes: of the
@@ -179,15 +187,6 @@ def _order(name: str) -> tuple[int, str]:
     kinds = list(ChangeKind)
     last = name.rpartition(" ")[2]
     return (kinds.index(ChangeKind(last)) if last in kinds else len(kinds), name)
-
-
-_OF_HIDDEN: Final = frozenset(rule.id for rule in RULES if "dormant" in rule.reads)
-"""IDs of the rules on the hidden part of stored ACLs. Only an S3 Inventory shows it, and not of each object: a run that
-does not have it says nothing of the object.
-"""
-ADDS = frozenset({ChangeKind.NEW, ChangeKind.WORSENED, ChangeKind.DECIDED, ChangeKind.EXCEPTED, ChangeKind.UNCOVERED})
-"""The kinds of changes after which the new run has a finding or verdict that the old run did not have. They are counted
-by the new verdict."""
 
 
 def judged_rules(file: RunPlan, undecided: Iterable[RuleUndecided]) -> frozenset[str]:

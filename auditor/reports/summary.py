@@ -99,6 +99,11 @@ UNDECIDED: Final = "undecided"
 UNCHECKED: Final = "could not be checked"
 """The word for an object that is undecided, for a person who reads it first."""
 
+_NOWHERE: Final = Target("several")
+_NO_COVERAGE: Final = Coverage(**dict.fromkeys(Coverage.__struct_fields__, 0))
+_NO_CALLS: Final = CallCounts(**dict.fromkeys(CallCounts.__struct_fields__, 0))
+T = TypeVar("T", bound=Struct)
+
 
 def audiences_of(tally: Tally) -> dict[str, dict[str, int]]:
     """Return the number of objects by verdict and by audience, the largest number first and the others last."""
@@ -390,12 +395,6 @@ def new_exposed(summary: Summary) -> int | None:
     """Return the number of objects that are exposed since the last run; None if it is not known."""
     found = new_objects(summary.changes)
     return None if found is None else found[Verdict.EXPOSED]
-
-
-_NOWHERE: Final = Target("several")
-_NO_COVERAGE: Final = Coverage(**dict.fromkeys(Coverage.__struct_fields__, 0))
-_NO_CALLS: Final = CallCounts(**dict.fromkeys(CallCounts.__struct_fields__, 0))
-T = TypeVar("T", bound=Struct)
 
 
 class IndexEntry(Struct, frozen=True, kw_only=True):

@@ -54,6 +54,9 @@ BUCKET_FACTS: Final = frozenset(
 
 SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
+NOT_NEEDED = "no selected rule needs it"
+ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
+
 
 class Hit(Struct, frozen=True):
     """One violation that a rule's check found; the judge makes a Finding of it. severity: None for the rule's own."""
@@ -176,10 +179,6 @@ def rule(
 def bucket_fact(facts: BucketFacts, name: str) -> Any:
     """Return the attribute of the bucket's facts that a rule names in its `reads`, such as `bucket.owner`."""
     return getattr(facts, name.removeprefix("bucket."))
-
-
-NOT_NEEDED = "no selected rule needs it"
-ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 
 class Plan(Struct, frozen=True):

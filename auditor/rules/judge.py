@@ -38,6 +38,14 @@ UNKNOWN: Final = Unread("Verdict", "Unknown")
 KNOWN_IN_PART: Final = object()
 """Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
 
+CACHED_ANSWERS: Final = 1024
+"""Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least
+recently used one.
+"""
+
+CUSTOMER_ALGORITHM: Final = "AES256"
+"""The only algorithm of a customer's key (SSE-C)."""
+
 
 class BoundRule(NamedTuple):
     """A rule together with the facts that are the same for the whole run. order: the rule's position in the run."""
@@ -169,15 +177,6 @@ def select(
     if not ready:
         raise UsageError("no rule is selected: loosen --only or --ignore")
     return tuple(ready)
-
-
-CACHED_ANSWERS: Final = 1024
-"""Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least
-recently used one.
-"""
-
-CUSTOMER_ALGORITHM: Final = "AES256"
-"""The only algorithm of a customer's key (SSE-C)."""
 
 
 class Judge:

@@ -33,6 +33,10 @@ T = TypeVar("T")
 _NONE: Final = (None, None)
 """Stands for the first and last key of a file that no seal names."""
 
+LATEST: Final = "latest.json"
+_KINDS: Final = ("current", "versions")
+"""The members of `runs`: each has the IDs of runs by the prefix of their target."""
+
 
 class _Nights(Struct, frozen=True):
     """The part of rollups.json that the next run reads: the trend."""
@@ -301,11 +305,6 @@ def link_to(store: Store, bucket: str, run_id: str) -> Link:
     """Return the link to another run of the bucket, with the digest of its summary as the store has it."""
     data = store.get(f"{run_path(bucket, run_id)}/summary.json")
     return Link(run_id, None if data is None else sha256_of(data))
-
-
-LATEST: Final = "latest.json"
-_KINDS: Final = ("current", "versions")
-"""The members of `runs`: each has the IDs of runs by the prefix of their target."""
 
 
 def last_run(store: Store, target: Target) -> RunReader | None:

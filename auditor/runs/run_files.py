@@ -43,6 +43,14 @@ from auditor.runs.stores.base import Store
 ANEW: Final = "start a new run"
 AGAIN: Final = "audit again"
 
+FILES: Final = ("run.json", "keys.json", "report.html", "rollups.json")
+"""The files of a run folder, besides the parts, whose digests the seal has. The seal is written before summary.json,
+which has the seal's digest."""
+
+PLAN: Final = "run.json"
+LISTING: Final = "listing"
+"""The source of ranges that come from pages of the listing."""
+
 
 class JsonFile(Struct, frozen=True, kw_only=True):
     """The content of a JSON file: its format, and exactly the members that the class declares. A class with
@@ -146,9 +154,6 @@ def damaged(uri: str, error: Exception, fix: str = ANEW) -> RunDamaged:
 
 
 SEAL: Final = "seal.json"
-FILES: Final = ("run.json", "keys.json", "report.html", "rollups.json")
-"""The files of a run folder, besides the parts, whose digests the seal has. The seal is written before summary.json,
-which has the seal's digest."""
 
 
 class SealedPart(Struct, frozen=True, kw_only=True):
@@ -205,11 +210,6 @@ def key_of(line: bytes) -> str | None:
 
 class _Keyed(Struct, frozen=True):
     key: str | None = None
-
-
-PLAN: Final = "run.json"
-LISTING: Final = "listing"
-"""The source of ranges that come from pages of the listing."""
 
 
 class PlannedRange(Struct, frozen=True):

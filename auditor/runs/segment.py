@@ -23,6 +23,9 @@ from auditor.runs.run_files import SEAL, Seal, SealedPart, sha256_of, sorted_par
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
+PART_LINES: Final = 50_000
+"""Number of lines of a part's largest file at which the part ends."""
+
 
 class SegmentSeal:
     """The seal of a range, while a process writes it. path: of the run folder in its store.
@@ -96,10 +99,6 @@ def empty_parts(range_id: str, skipped: Iterable[int]) -> list[SealedPart]:
     paths = [Part(range_id, number, kind).path for number in skipped for kind in KINDS]
     size, digest = len(EMPTY_PART), sha256_of(EMPTY_PART)
     return [SealedPart(path=one, first=None, last=None, lines=0, bytes=size, sha256=digest) for one in paths]
-
-
-PART_LINES: Final = 50_000
-"""Number of lines of a part's largest file at which the part ends."""
 
 
 class Segment:

@@ -18,19 +18,6 @@ from auditor.model.json_codec import JsonError
 from auditor.model.object import FactOrigin, Outcome, Whole
 from auditor.model.summary import HASHING
 
-
-class Counters(Struct):
-    """A set of counts.
-
-    Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
-    """
-
-    def copy(self) -> Self:
-        """Return a copy of the counts, which further counting does not change."""
-        values = [getattr(self, name) for name in self.__struct_fields__]
-        return type(self)(*[value if type(value) is int else value.copy() for value in values])
-
-
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
@@ -49,6 +36,18 @@ because each object may be shared with another account.
 OTHERS: Final = "others"
 LONGEST_AUDIENCE: Final = 300
 """Characters of the longest audience that is counted by its name: its name may be any text of a policy or ACL."""
+
+
+class Counters(Struct):
+    """A set of counts.
+
+    Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
+    """
+
+    def copy(self) -> Self:
+        """Return a copy of the counts, which further counting does not change."""
+        values = [getattr(self, name) for name in self.__struct_fields__]
+        return type(self)(*[value if type(value) is int else value.copy() for value in values])
 
 
 class Tally(Counters):

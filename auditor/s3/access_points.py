@@ -28,6 +28,29 @@ MOST_PAGES: Final = 2_000
 """The largest number of pages of a listing, full or empty."""
 TOO_MANY: Final = "TooMany"
 
+MOST: Final = 1000
+"""The largest number of access points that are read, by three calls each. With more, all of them are unread."""
+NOT_DELEGATED: Final = Skipped("no statement of the bucket policy delegates to access points")
+POLICY_UNREAD: Final = Skipped("the bucket policy, which may delegate to them, was not read")
+
+_KEYS: Final = ("s3:dataaccesspoint", "s3:accesspointnetworkorigin")
+"""Condition keys that only a request through an access point has, or beginnings of such keys, in lower case."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,254}")
+_NO_POLICY: Final = "NoSuchAccessPointPolicy"
+
+MOST_LISTED: Final = 100_000
+"""The largest number of grants that an instance may list. It is AWS's own limit (S3 User Guide, "S3 Access Grants
+limitations"). With more, all grants are unread."""
+MOST_GRANTS: Final = 10_000
+"""The largest number of grants on one bucket that are kept. With more, all of them are unread."""
+
+_NO_INSTANCE: Final = "AccessGrantsInstanceNotExistsError"
+_NO_GRANTS_POLICY: Final = "AccessGrantsInstanceResourcePolicyNotExists"
+_ID: Final = re.compile(r"[a-zA-Z0-9-]{1,64}")
+_INSTANCE: Final = re.compile(r"arn:[a-z-]+:s3:[a-z0-9-]+:[0-9]{12}:access-grants/[a-zA-Z0-9-]+")
+_LONGEST: Final = 2048
+"""Largest number of characters of a scope or a grantee."""
+
 
 class Call(Protocol):
     """A function that makes the call `action` with retries. `question` makes one attempt."""
@@ -65,17 +88,6 @@ class ControlCalls:
             if len(seen) >= MOST_PAGES:
                 raise CallFailed(action, TOO_MANY, 200, f"the listing has more than {MOST_PAGES} pages")
             arguments["NextToken"] = token
-
-
-MOST: Final = 1000
-"""The largest number of access points that are read, by three calls each. With more, all of them are unread."""
-NOT_DELEGATED: Final = Skipped("no statement of the bucket policy delegates to access points")
-POLICY_UNREAD: Final = Skipped("the bucket policy, which may delegate to them, was not read")
-
-_KEYS: Final = ("s3:dataaccesspoint", "s3:accesspointnetworkorigin")
-"""Condition keys that only a request through an access point has, or beginnings of such keys, in lower case."""
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,254}")
-_NO_POLICY: Final = "NoSuchAccessPointPolicy"
 
 
 def delegates(policy: str) -> bool:
@@ -151,20 +163,6 @@ def _vpc(action: str, entry: Reply) -> str | None:
     if replies.required(action, entry, "NetworkOrigin") != "VPC":
         return None
     return str(replies.required(action, entry, "VpcConfiguration", "VpcId"))
-
-
-MOST_LISTED: Final = 100_000
-"""The largest number of grants that an instance may list. It is AWS's own limit (S3 User Guide, "S3 Access Grants
-limitations"). With more, all grants are unread."""
-MOST_GRANTS: Final = 10_000
-"""The largest number of grants on one bucket that are kept. With more, all of them are unread."""
-
-_NO_INSTANCE: Final = "AccessGrantsInstanceNotExistsError"
-_NO_GRANTS_POLICY: Final = "AccessGrantsInstanceResourcePolicyNotExists"
-_ID: Final = re.compile(r"[a-zA-Z0-9-]{1,64}")
-_INSTANCE: Final = re.compile(r"arn:[a-z-]+:s3:[a-z0-9-]+:[0-9]{12}:access-grants/[a-zA-Z0-9-]+")
-_LONGEST: Final = 2048
-"""Largest number of characters of a scope or a grantee."""
 
 
 async def read_access_grants(bucket: str, calls: ControlCalls) -> AccessGrants | Unread:

@@ -20,6 +20,28 @@ from auditor.model.policy import parse as parse_policy
 from auditor.s3.engines import answers as replies
 from auditor.s3.engines.answers import Reply
 
+DNS_SUFFIXES: Final = (
+    "amazonaws.com",
+    "api.aws",
+    "amazonaws.com.cn",
+    "api.amazonwebservices.com.cn",
+    "amazonaws.eu",
+    "api.amazonwebservices.eu",
+    "c2s.ic.gov",
+    "api.aws.ic.gov",
+    "sc2s.sgov.gov",
+    "api.aws.scloud",
+    "cloud.adc-e.uk",
+    "api.cloud-aws.adc-e.uk",
+    "csp.hci.ic.gov",
+    "api.aws.hci.ic.gov",
+)
+"""The ends of the host names of AWS's partitions (partitions.json of botocore)."""
+
+_RGW_REQUEST: Final = re.compile(r"tx[0-9a-f]+-[0-9a-f]{10}-[0-9a-f]+-\S+")
+"""The form of RGW's request IDs, such as tx00000e0f3d410cc037725-006b03debd-1017-default. OpenStack Swift's IDs have a
+similar form; Swift also sends its ID as x-trans-id."""
+
 
 def _ownership(reply: Reply) -> str:
     action = "GetBucketOwnershipControls"
@@ -176,29 +198,6 @@ TAGS: Final = BucketSetting("tags", "GetBucketTagging", _tags, {"NoSuchTagSet": 
 NOT_TESTED: Final = Skipped("no statement of the bucket policy asks for a tag of the bucket")
 MAY_BE_TESTED: Final = Skipped("the bucket policy, which may ask for a tag of the bucket, was not read")
 ABAC_IS_OFF: Final = Skipped("ABAC is off, so that conditions do not see the bucket's tags")
-
-
-DNS_SUFFIXES: Final = (
-    "amazonaws.com",
-    "api.aws",
-    "amazonaws.com.cn",
-    "api.amazonwebservices.com.cn",
-    "amazonaws.eu",
-    "api.amazonwebservices.eu",
-    "c2s.ic.gov",
-    "api.aws.ic.gov",
-    "sc2s.sgov.gov",
-    "api.aws.scloud",
-    "cloud.adc-e.uk",
-    "api.cloud-aws.adc-e.uk",
-    "csp.hci.ic.gov",
-    "api.aws.hci.ic.gov",
-)
-"""The ends of the host names of AWS's partitions (partitions.json of botocore)."""
-
-_RGW_REQUEST: Final = re.compile(r"tx[0-9a-f]+-[0-9a-f]{10}-[0-9a-f]+-\S+")
-"""The form of RGW's request IDs, such as tx00000e0f3d410cc037725-006b03debd-1017-default. OpenStack Swift's IDs have a
-similar form; Swift also sends its ID as x-trans-id."""
 
 
 def semantics_of(endpoint: str | None, headers: Mapping[str, str]) -> Semantics:

@@ -36,6 +36,35 @@ Each of these calls needs a TLS handshake, which takes the CPU of ten calls, and
 memory (docs/performance.md).
 """
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Kind = Literal["list", "acl", "head", "bucket", "get"]
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 20.0
+FIRST_USELESS_PAUSE: Final = 0.01
+LONGEST_USELESS_PAUSE: Final = 0.1
+"""Seconds. The longest pause before a retry if S3 refuses the same share of the calls at any rate. A longer pause would
+not help, would hold a permit, and would be most of a short run's time."""
+
+SETTING_SECONDS: Final = 5.0
+SETTING_PAUSE: Final = 0.5
+"""Seconds. The longest pause before a retry of a call on a setting of the bucket. A server may fail at each such call,
+because it does not have the setting. Therefore these retries also end sooner."""
+MAX_CALLS: Final = "MaxCalls"
+"""The error code of a call that --max-calls does not allow."""
+LIMITS: Final = {MAX_CALLS: "--max-calls", MAX_COST: "--max-cost"}
+"""The error codes of calls that a limit of the run does not allow, with the limit's flag."""
+UNREADABLE: Final = "500"
+"""The error code of an answer that is no XML, because it is cut for example. The SDKs report it as status 500."""
+BROKEN_ATTEMPTS: Final = 2
+"""Attempts of a call whose answers break HTTP, or are no XML: another one is hardly better, and no outage ends."""
+_WITHOUT_BODY: Final = frozenset({"head", "get"})
+"""Kinds of calls whose status 500 is S3's own: its code is the status, because it has no body or no XML."""
+TOLD_AFTER: Final = 3
+"""Number of refusals of a call after which the user is told the server's answer, if no call has succeeded yet."""
+
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
     """Return the number of calls in flight with which a run begins.
@@ -169,36 +198,6 @@ class ConcurrencyLimit:
         else:
             self._limit = min(self._ceiling, self._limit + 1)
         self._wake()
-
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-Kind = Literal["list", "acl", "head", "bucket", "get"]
-
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 20.0
-FIRST_USELESS_PAUSE: Final = 0.01
-LONGEST_USELESS_PAUSE: Final = 0.1
-"""Seconds. The longest pause before a retry if S3 refuses the same share of the calls at any rate. A longer pause would
-not help, would hold a permit, and would be most of a short run's time."""
-
-SETTING_SECONDS: Final = 5.0
-SETTING_PAUSE: Final = 0.5
-"""Seconds. The longest pause before a retry of a call on a setting of the bucket. A server may fail at each such call,
-because it does not have the setting. Therefore these retries also end sooner."""
-MAX_CALLS: Final = "MaxCalls"
-"""The error code of a call that --max-calls does not allow."""
-LIMITS: Final = {MAX_CALLS: "--max-calls", MAX_COST: "--max-cost"}
-"""The error codes of calls that a limit of the run does not allow, with the limit's flag."""
-UNREADABLE: Final = "500"
-"""The error code of an answer that is no XML, because it is cut for example. The SDKs report it as status 500."""
-BROKEN_ATTEMPTS: Final = 2
-"""Attempts of a call whose answers break HTTP, or are no XML: another one is hardly better, and no outage ends."""
-_WITHOUT_BODY: Final = frozenset({"head", "get"})
-"""Kinds of calls whose status 500 is S3's own: its code is the status, because it has no body or no XML."""
-TOLD_AFTER: Final = 3
-"""Number of refusals of a call after which the user is told the server's answer, if no call has succeeded yet."""
 
 
 class RetryPolicy(Struct, frozen=True):

@@ -24,6 +24,11 @@ from auditor.s3.listing import Listed, within_limit
 
 NO_OBJECT_ACLS: Final = "the server lacks GetObjectAcl, so the bucket's ACL applies to each object"
 
+WINDOW: Final = 2000
+"""Largest number of objects that are started and not yet delivered. A slow object delays at most this many objects."""
+
+BATCH: Final = 200
+
 
 def stand_in(facts: BucketFacts) -> Acl | None:
     """Return the ACL that counts for each object of a bucket, for a server without ACLs of objects. It has the bucket's
@@ -95,12 +100,6 @@ def as_read(ref: ObjectRef, head: Head) -> ObjectRef:
         checksum_algorithms=(),
         checksum_type=head.checksum_type,
     )
-
-
-WINDOW: Final = 2000
-"""Largest number of objects that are started and not yet delivered. A slow object delays at most this many objects."""
-
-BATCH: Final = 200
 
 
 class Gathered(Struct, frozen=True):

@@ -49,6 +49,17 @@ _TURNED: Final = {
     "stringnotlike": "StringNotEquals",
 }
 
+STEPS_OF_PAIR: Final = 5
+"""Steps to make the place of an access point to which requests come from a named place."""
+_FOR_EVERYONE: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
+
+MOST_REMEMBERED: Final = 10_000
+"""Largest number of values of policy variables for which Representatives caches an answer."""
+
+_OF_ACCOUNTS: Final = frozenset({"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"})
+"""Condition keys that tell the account of a requester. If a policy has a policy variable on one of these keys, each
+account that it names only by a principal is tried as a requester of its own."""
+
 
 def tag_domain(facts: BucketFacts, key: str) -> Domain:
     """Return the domain of a condition key on a tag of the bucket. The keys of tags are case-sensitive in s3:BucketTag,
@@ -90,11 +101,6 @@ def _turned(condition: Condition, facts: BucketFacts) -> Condition:
     if not isinstance(domain, FixedValues) or not domain.values or "$" in domain.values[0]:
         return condition
     return turned, variable[1], domain.values
-
-
-STEPS_OF_PAIR: Final = 5
-"""Steps to make the place of an access point to which requests come from a named place."""
-_FOR_EVERYONE: Final = '{"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}'
 
 
 class PointOfBucket(NamedTuple):
@@ -209,15 +215,6 @@ def read_policy(text: object) -> Policy | None:
         return parse(text) if isinstance(text, str) else None
     except ValueError:
         return None
-
-
-MOST_REMEMBERED: Final = 10_000
-"""Largest number of values of policy variables for which Representatives caches an answer."""
-
-
-_OF_ACCOUNTS: Final = frozenset({"aws:principalaccount", "aws:principalarn", "aws:userid", "kms:calleraccount"})
-"""Condition keys that tell the account of a requester. If a policy has a policy variable on one of these keys, each
-account that it names only by a principal is tried as a requester of its own."""
 
 
 class Representatives:

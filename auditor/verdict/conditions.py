@@ -48,6 +48,9 @@ RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 """The relations between the value of a request and a policy's value, by the word that an operator has for each."""
 
+MOST_DIGITS: Final = 40
+"""Largest number of characters of a number or a date: compile_test() refuses a longer one."""
+
 
 def number(text: str) -> Decimal:
     """Read an integer or a decimal number. Raises ValueError."""
@@ -213,9 +216,6 @@ class Presence(Struct, frozen=True):
 
 Comparison = Patterns | Ordered | Networks | Presence
 
-
-MOST_DIGITS: Final = 40
-"""Largest number of characters of a number or a date: compile_test() refuses a longer one."""
 
 Compiled = tuple[Comparison, tuple[tuple[Part, ...], ...]]
 """A comparison that an operator makes; and the parts of the values, in case they have policy variables."""

@@ -35,6 +35,17 @@ _ASSUMED: Final = (ReasonCode.ACL_UNREAD, ReasonCode.POLICY_UNREAD, ReasonCode.O
 """Reasons that are given for access by an assumption, because a fact was not read. They are left out if the object is
 open without the assumption."""
 
+MOST_POTENTIAL: Final = 4
+"""Largest number of requesters that Result.potential holds, for the reasons."""
+
+STEPS_OF_ENTRY: Final = 5
+"""Steps to record that one requester gets in."""
+
+SiteWays = tuple[Site, list[WayIn]]
+"""A place from which a party gets in, with the ways."""
+
+_KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
+
 
 def reasons_of(
     bucket: CompiledBucket, verdict: Verdict, results: Sequence[Result], worlds: Sequence[World], case: Case
@@ -93,18 +104,6 @@ def _closing(bucket: CompiledBucket, worlds: Sequence[World], case: Case) -> Ite
             yield Reason(ReasonCode.NOT_BUCKET_OWNED, clause.name)
         if clause.allows and bucket.requesters.has_ended(clause.dated):
             yield Reason(ReasonCode.ENDED, clause.name)
-
-
-MOST_POTENTIAL: Final = 4
-"""Largest number of requesters that Result.potential holds, for the reasons."""
-
-STEPS_OF_ENTRY: Final = 5
-"""Steps to record that one requester gets in."""
-
-SiteWays = tuple[Site, list[WayIn]]
-"""A place from which a party gets in, with the ways."""
-
-_KINDS: Final = {kind: place for place, kind in enumerate(AudienceKind)}
 
 
 class AccessEngine:

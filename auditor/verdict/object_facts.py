@@ -33,6 +33,19 @@ from auditor.verdict.ways import CONTROL, READ, READ_ACP, WAYS_OF, WRITE_ACP
 SOMEBODY: Final = "?"
 """Stands for the canonical ID of an account that is not known."""
 
+_WAYS_OF_GRANT: Final = {
+    GrantPermission.READ: READ | READ_ACP,
+    GrantPermission.WRITE: WRITE_ACP,
+    GrantPermission.READWRITE: READ | READ_ACP | WRITE_ACP,
+}
+"""The ways that each permission of a grant allows: the actions of the role that AWS gives as an example (S3 User Guide,
+"Register a location")."""
+
+_KINDS: Final = {
+    GranteeType.DIRECTORY_USER: AudienceKind.DIRECTORY_USER,
+    GranteeType.DIRECTORY_GROUP: AudienceKind.DIRECTORY_GROUP,
+}
+
 
 class EncryptionFacts(NamedTuple):
     """The encryption key that a reader of an object's bytes needs. kms: ARN or ID of the KMS key; "" if HEAD does not
@@ -157,20 +170,6 @@ def _everyone(canonical_id: str, semantics: Semantics) -> str:
 def is_public_group(source: Source) -> bool:
     """True for a grant that IgnorePublicAcls disables: one to a public group. A grant to the anonymous user is none."""
     return source.grantee in PUBLIC_GROUPS and source.cause.startswith(source.grantee)
-
-
-_WAYS_OF_GRANT: Final = {
-    GrantPermission.READ: READ | READ_ACP,
-    GrantPermission.WRITE: WRITE_ACP,
-    GrantPermission.READWRITE: READ | READ_ACP | WRITE_ACP,
-}
-"""The ways that each permission of a grant allows: the actions of the role that AWS gives as an example (S3 User Guide,
-"Register a location")."""
-
-_KINDS: Final = {
-    GranteeType.DIRECTORY_USER: AudienceKind.DIRECTORY_USER,
-    GranteeType.DIRECTORY_GROUP: AudienceKind.DIRECTORY_GROUP,
-}
 
 
 class GrantedParty(NamedTuple):

@@ -21,6 +21,9 @@ from auditor.verdict.persons import Frame
 from auditor.verdict.principals import ANY_SERVICE, Party, account_in, is_account, is_fixed
 from auditor.verdict.steps import Steps
 
+STEPS_OF_SOURCE: Final = 5
+"""Steps to make the party of a source with its owner."""
+
 
 class Doubt(Enum):
     """The unknown fact that decides whether an access point exists and lets everyone in."""
@@ -122,10 +125,6 @@ def wider_private(place: Place) -> Iterator[Place]:
         found = private_place(vpc, arn, endpoint, account, organization)
         if found not in (place, OWN_VPC) and (endpoint == place.vpc_endpoint or (vpc is None and arn is None)):
             yield found
-
-
-STEPS_OF_SOURCE: Final = 5
-"""Steps to make the party of a source with its owner."""
 
 
 def with_sources(services: list[Party], names: Names, steps: Steps) -> Iterator[Party]:

@@ -31,6 +31,8 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 """The hashing checkpoints of objects that were read in part, by object key and version ID."""
 Stage = Literal["working", "saved", "ended"]
 
+PART_LINES: Final = 1_000_000
+
 
 class VerifyFile(Struct, frozen=True, kw_only=True):
     """The content of state.json, the file of a checkpoint, besides its format."""
@@ -125,9 +127,6 @@ class VerifyCheckpoint(Struct):
         resumed = {(key, version_id): one for key, version_id, one in file.unfinished}
         as_of, fruitless = iso_date(file.as_of), file.fruitless + 1
         return cls(as_of, file.begun_after, file.start_after, file.tally, resumed, fruitless=fruitless)
-
-
-PART_LINES: Final = 1_000_000
 
 
 class VerifyFolder:

@@ -35,6 +35,13 @@ from auditor.s3.listing import Listed
 from auditor.s3.object_reader import ObjectReader
 from auditor.s3.relisting import Relisting
 
+_PAGE: Final = 1000
+"""Number of lines that are read at once."""
+_NO_VALUES: Final = Unread("HeadObject", "NotStored")
+"""Stands for the HEAD of an object whose line lacks the values of metadata that a rule needs."""
+_ON_EXPOSED: Final = frozenset(rule.id for rule in RULES if "access" in rule.reads)
+"""IDs of the rules that have no answer while the verdict is unknown."""
+
 
 class StoredObject(Struct, frozen=True):
     """The lines of one object: its own, those of its findings, and, if there are any, the undecided and routed ones."""
@@ -135,14 +142,6 @@ def finding_of(line: FindingLine) -> Finding:
         line.permission,
         line.message,
     )
-
-
-_PAGE: Final = 1000
-"""Number of lines that are read at once."""
-_NO_VALUES: Final = Unread("HeadObject", "NotStored")
-"""Stands for the HEAD of an object whose line lacks the values of metadata that a rule needs."""
-_ON_EXPOSED: Final = frozenset(rule.id for rule in RULES if "access" in rule.reads)
-"""IDs of the rules that have no answer while the verdict is unknown."""
 
 
 class FillObject(Struct, frozen=True):

@@ -28,6 +28,10 @@ STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ALGO
 """Number of hex digits of each algorithm's state, which is as long as its digest."""
 _Checksum = Callable[[memoryview, int], int]
 
+INLINE: Final = 256 * 1024
+"""Largest size in bytes of objects that the event loop hashes itself. For these, a thread would cost more than it
+saves."""
+
 
 class Digest(Protocol):
     """A running digest of one algorithm: a hashlib object, a ResumableDigest or a Crc64."""
@@ -152,11 +156,6 @@ def _crc64nvme() -> _Checksum:
         raise UsageError(_NO_CRC64) from error
     checksum: _Checksum = crc64nvme
     return checksum
-
-
-INLINE: Final = 256 * 1024
-"""Largest size in bytes of objects that the event loop hashes itself. For these, a thread would cost more than it
-saves."""
 
 
 class Buffers:

@@ -41,6 +41,26 @@ _CUT: Final = "\U0010fffd"
 _LAST_NAME: Final = "\U0010fffc"
 _PARTS: Final = re.compile(f"((?:[^{_END}]+|{_END}[\U0010fffe\U0010ffff])*){_END}(?:{_CUT}.{{32}})?(.*)", re.DOTALL)
 
+BATCH: Final = 100
+"""Largest number of keys of one BatchGetItem call (DynamoDB API)."""
+THREADS: Final = 16
+_GROWTH: Final = 4  # of a page's limit: a caller who reads on after a small page wants far more
+ATTEMPTS: Final = 10
+_WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
+_REFUSED: Final = "ConditionalCheckFailedException"
+_CANCELLED: Final = "TransactionCanceledException"
+_TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
+_PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
+TRIES: Final = 10
+"""Number of times that a write is begun anew, if its item has changed since it was read."""
+FORMAT: Final = 1
+"""Number of the table's format. One item of the table says it: the first writer to an empty table writes that item."""
+_FORMAT_NAME: Final = ("-", "-")
+"""Name (pk and sk) of that item. No other item has this name, because no bucket has the name "-"."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 def partitions(bucket: str) -> list[str]:
     """Return the pk of each shard of a bucket. No other item has such a pk, because it has no slash."""
@@ -136,27 +156,6 @@ def _short(sk: str) -> str:
 
 def _size(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
-
-
-BATCH: Final = 100
-"""Largest number of keys of one BatchGetItem call (DynamoDB API)."""
-THREADS: Final = 16
-_GROWTH: Final = 4  # of a page's limit: a caller who reads on after a small page wants far more
-ATTEMPTS: Final = 10
-_WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
-_REFUSED: Final = "ConditionalCheckFailedException"
-_CANCELLED: Final = "TransactionCanceledException"
-_TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
-_PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
-TRIES: Final = 10
-"""Number of times that a write is begun anew, if its item has changed since it was read."""
-FORMAT: Final = 1
-"""Number of the table's format. One item of the table says it: the first writer to an empty table writes that item."""
-_FORMAT_NAME: Final = ("-", "-")
-"""Name (pk and sk) of that item. No other item has this name, because no bucket has the name "-"."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error

@@ -22,6 +22,8 @@ REFUSALS: Final = frozenset({"400", "401", "403"})
 GONE: Final = frozenset({"404", "405"})
 """Statuses for an object that is not there, or a delete marker."""
 
+_STRANGERS: Final = {False: "unsigned", True: "signed"}
+
 
 class Found(StrEnum):
     """The result of one question."""
@@ -75,9 +77,6 @@ def object_result(claims: StrangerClaims, found: Mapping[Question, Found]) -> Ob
     if contradicted(claims, found):
         return ObjectResult.DISAGREED
     return ObjectResult.AGREED if Found.AGREES in results else ObjectResult.NOT_COMPARED
-
-
-_STRANGERS: Final = {False: "unsigned", True: "signed"}
 
 
 class Disagreement(Struct, frozen=True):

@@ -21,6 +21,15 @@ _META: Final = b"x-amz-meta-"
 _DIGITS: Final = 18
 """Largest number of digits of a number, so that it fits into 64 bits."""
 
+Reply = Mapping[str, Any]
+
+PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
+"""All permissions of a grant (Grant, S3 API reference)."""
+
+_GROUPS: Final = {"all-users": ALL_USERS}
+"""Groups that one other server (versitygw) names by an ID, not by a URI: the URI by the ID. AWS has no canonical ID of
+this form."""
+
 
 def text(value: bytes) -> str:
     """Decode a header's value as UTF-8, or as Latin-1 if it is not UTF-8 (RFC 9110)."""
@@ -191,17 +200,6 @@ def _require(action: str, etag: object, length: object) -> None:
 
 def malformed(action: str, message: str) -> CallFailed:
     return CallFailed(action, "Malformed", 200, message[:500])
-
-
-Reply = Mapping[str, Any]
-
-PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
-"""All permissions of a grant (Grant, S3 API reference)."""
-
-
-_GROUPS: Final = {"all-users": ALL_USERS}
-"""Groups that one other server (versitygw) names by an ID, not by a URI: the URI by the ID. AWS has no canonical ID of
-this form."""
 
 
 def iso(moment: Any) -> str:

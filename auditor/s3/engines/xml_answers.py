@@ -27,6 +27,65 @@ _LARGEST_CACHED: Final = 8 * 1024
 _ENTRIES: Final = {"Contents": "Contents", "Version": "Versions", "DeleteMarker": "DeleteMarkers"}
 """By element of a listing: the name of its list in botocore's reply."""
 
+QUERIES: Final[Mapping[str, str]] = {
+    "GetBucketAbac": "abac=",
+    "GetBucketAcl": "acl=",
+    "GetBucketEncryption": "encryption=",
+    "GetBucketOwnershipControls": "ownershipControls=",
+    "GetBucketPolicy": "policy=",
+    "GetBucketPolicyStatus": "policyStatus=",
+    "GetBucketRequestPayment": "requestPayment=",
+    "GetBucketTagging": "tagging=",
+    "GetBucketVersioning": "versioning=",
+    "GetPublicAccessBlock": "publicAccessBlock=",
+    "ListBucketInventoryConfigurations": "inventory=",
+}
+"""By action: the URL query of the request (S3 API reference)."""
+
+_MEMBERS: Final[Mapping[str, str]] = {
+    "GetBucketAbac": "AbacStatus",
+    "GetBucketEncryption": "ServerSideEncryptionConfiguration",
+    "GetBucketOwnershipControls": "OwnershipControls",
+    "GetBucketPolicyStatus": "PolicyStatus",
+    "GetPublicAccessBlock": "PublicAccessBlockConfiguration",
+}
+"""By action: the member of botocore's reply that has the whole document. Other replies have the document's elements."""
+
+_STRUCTURES: Final = frozenset(
+    {
+        "ApplyServerSideEncryptionByDefault",
+        "Destination",
+        "Filter",
+        "GetCallerIdentityResult",
+        "Grantee",
+        "Owner",
+        "PolicyStatus",
+        "PublicAccessBlockConfiguration",
+        "S3BucketDestination",
+        "Schedule",
+        "VpcConfiguration",
+    }
+)
+_REPEATED: Final = {"InventoryConfiguration": "InventoryConfigurationList", "Rule": "Rules"}
+"""Children that may be there several times, each with the name of their list in botocore's reply."""
+_TEXTS: Final = frozenset({"OptionalFields"})
+"""Elements whose children are texts."""
+_FLAT_TEXTS: Final = {"BlockedEncryptionTypes": "EncryptionType"}
+"""Elements whose children are texts of one name, which is the name of their list in botocore's reply."""
+_LISTS: Final = frozenset({"AccessGrantsInstancesList", "AccessGrantsList", "AccessPointList", "Buckets", "TagSet"})
+_BOOLEANS: Final = frozenset(
+    {
+        "BlockPublicAcls",
+        "BlockPublicPolicy",
+        "BucketKeyEnabled",
+        "IgnorePublicAcls",
+        "IsEnabled",
+        "IsPublic",
+        "IsTruncated",
+        "RestrictPublicBuckets",
+    }
+)
+
 
 def page(query: ListQuery, body: bytes) -> Page:
     """Parse the XML of a page of ListObjectsV2 or ListObjectVersions into a Page. Raises CallFailed."""
@@ -186,66 +245,6 @@ def _boolean(name: str, element: Element) -> bool:
     if word not in ("true", "false"):
         raise ValueError(f"{name} is {word[:20]!r}, which is neither true nor false")
     return word == "true"
-
-
-QUERIES: Final[Mapping[str, str]] = {
-    "GetBucketAbac": "abac=",
-    "GetBucketAcl": "acl=",
-    "GetBucketEncryption": "encryption=",
-    "GetBucketOwnershipControls": "ownershipControls=",
-    "GetBucketPolicy": "policy=",
-    "GetBucketPolicyStatus": "policyStatus=",
-    "GetBucketRequestPayment": "requestPayment=",
-    "GetBucketTagging": "tagging=",
-    "GetBucketVersioning": "versioning=",
-    "GetPublicAccessBlock": "publicAccessBlock=",
-    "ListBucketInventoryConfigurations": "inventory=",
-}
-"""By action: the URL query of the request (S3 API reference)."""
-
-_MEMBERS: Final[Mapping[str, str]] = {
-    "GetBucketAbac": "AbacStatus",
-    "GetBucketEncryption": "ServerSideEncryptionConfiguration",
-    "GetBucketOwnershipControls": "OwnershipControls",
-    "GetBucketPolicyStatus": "PolicyStatus",
-    "GetPublicAccessBlock": "PublicAccessBlockConfiguration",
-}
-"""By action: the member of botocore's reply that has the whole document. Other replies have the document's elements."""
-
-_STRUCTURES: Final = frozenset(
-    {
-        "ApplyServerSideEncryptionByDefault",
-        "Destination",
-        "Filter",
-        "GetCallerIdentityResult",
-        "Grantee",
-        "Owner",
-        "PolicyStatus",
-        "PublicAccessBlockConfiguration",
-        "S3BucketDestination",
-        "Schedule",
-        "VpcConfiguration",
-    }
-)
-_REPEATED: Final = {"InventoryConfiguration": "InventoryConfigurationList", "Rule": "Rules"}
-"""Children that may be there several times, each with the name of their list in botocore's reply."""
-_TEXTS: Final = frozenset({"OptionalFields"})
-"""Elements whose children are texts."""
-_FLAT_TEXTS: Final = {"BlockedEncryptionTypes": "EncryptionType"}
-"""Elements whose children are texts of one name, which is the name of their list in botocore's reply."""
-_LISTS: Final = frozenset({"AccessGrantsInstancesList", "AccessGrantsList", "AccessPointList", "Buckets", "TagSet"})
-_BOOLEANS: Final = frozenset(
-    {
-        "BlockPublicAcls",
-        "BlockPublicPolicy",
-        "BucketKeyEnabled",
-        "IgnorePublicAcls",
-        "IsEnabled",
-        "IsPublic",
-        "IsTruncated",
-        "RestrictPublicBuckets",
-    }
-)
 
 
 def setting(action: str, body: bytes) -> Reply:

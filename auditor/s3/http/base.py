@@ -34,6 +34,16 @@ LEAST_RATE: Final = 1024.0
 SLOW_SECONDS: Final = 60.0
 """The seconds of waiting over which the rate of a body is measured."""
 
+METHODS: Final = ("GET", "HEAD", "POST")
+"""The methods that an engine sends. Requests with them may safely be sent twice: the only POST is GetCallerIdentity."""
+
+_OWN: Final = 2
+"""The number of headers at the end of a request that differ in each request: the signer's date and signature
+(Signer.sign)."""
+_CACHED: Final = 4
+
+Pairs = tuple[tuple[str, str], ...]
+
 
 class TransportError(Exception):
     """A request got no complete answer.
@@ -198,17 +208,6 @@ class StreamingTransport(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-METHODS: Final = ("GET", "HEAD", "POST")
-"""The methods that an engine sends. Requests with them may safely be sent twice: the only POST is GetCallerIdentity."""
-
-_OWN: Final = 2
-"""The number of headers at the end of a request that differ in each request: the signer's date and signature
-(Signer.sign)."""
-_CACHED: Final = 4
-
-Pairs = tuple[tuple[str, str], ...]
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> str:

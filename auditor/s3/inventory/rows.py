@@ -36,6 +36,10 @@ NULL: Final = "null"
 _CONTROL: Final = re.compile(rb"[\x00-\x0a]")
 _SHIFT: Final = 0x10
 
+LONGEST_LINE: Final = 1024 * 1024
+"""Characters of the longest line that is read. A key has 1,024 bytes, three characters each, and an ACL 100 grants
+(S3 User Guide, "Access control list overview"); gzip could make a line of gigabytes out of a small file."""
+
 
 class InventoryRow(Struct, frozen=True):
     """One row: an object version, and the number of its shape. last_modified: ISO 8601, to the second, without zone."""
@@ -156,11 +160,6 @@ def _url_decoded(text: str) -> str:
     a space: S3 encodes a plus sign of a key as %2B.
     """
     return unquote_plus(text, errors="surrogatepass") if "%" in text or "+" in text else text
-
-
-LONGEST_LINE: Final = 1024 * 1024
-"""Characters of the longest line that is read. A key has 1,024 bytes, three characters each, and an ACL 100 grants
-(S3 User Guide, "Access control list overview"); gzip could make a line of gigabytes out of a small file."""
 
 
 def csv_rows(pieces: Iterator[bytes], name: str) -> Iterator[list[str]]:

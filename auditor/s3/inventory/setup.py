@@ -27,6 +27,16 @@ FIELDS: Final = OPTIONAL_FIELDS
 """A report costs the same with any fields, so all are asked for: a field that is missing in a report costs a call for
 each object."""
 
+ACTION: Final = "ListBucketInventoryConfigurations"
+RIGHT: Final = "s3:GetInventoryConfiguration"
+MOST: Final = 1_000
+"""Largest number of configurations of a bucket, and so of the pages that are read (S3 User Guide, "Amazon S3
+Inventory"; a page has up to 100)."""
+_READ: Final = frozenset({"CSV", "Parquet"})
+
+AskPage = Callable[[str, str | None], Awaitable[Mapping[str, Any]]]
+"""Makes a call on a setting of the bucket: its action, and the token of the page to read; None for the first one."""
+
 
 class InventoryRequest(Struct, frozen=True, kw_only=True):
     """A configuration to make. bucket, prefix: the destination. account: the 12 digits of the account that owns the
@@ -90,17 +100,6 @@ def destination_policy(asked: InventoryRequest) -> dict[str, Any]:
             }
         ],
     }
-
-
-ACTION: Final = "ListBucketInventoryConfigurations"
-RIGHT: Final = "s3:GetInventoryConfiguration"
-MOST: Final = 1_000
-"""Largest number of configurations of a bucket, and so of the pages that are read (S3 User Guide, "Amazon S3
-Inventory"; a page has up to 100)."""
-_READ: Final = frozenset({"CSV", "Parquet"})
-
-AskPage = Callable[[str, str | None], Awaitable[Mapping[str, Any]]]
-"""Makes a call on a setting of the bucket: its action, and the token of the page to read; None for the first one."""
 
 
 async def inventory_place(named: str | None, target: Target, ask: AskPage) -> InventoryPlace:
