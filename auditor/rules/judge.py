@@ -37,6 +37,7 @@ UNKNOWN: Final = Unread("Verdict", "Unknown")
 """The fact that a rule on exposed objects lacks if the verdict is unknown."""
 KNOWN_IN_PART: Final = object()
 """Stands for a fact of an object that is known in part only, if the rule may need the rest of it."""
+_NO_DORMANT: Final = Skipped("no S3 Inventory shows a hidden part of the stored ACL")
 
 CACHED_ANSWERS: Final = 1024
 """Largest number of combinations of shared facts for which the rules' answers are cached. The cache drops the least
@@ -209,7 +210,7 @@ class Judge:
         self._shared = [one for one in ready if one.places and one.shared]
         rest = [one for one in ready if one.places and not one.shared]
         self._own = [one for one in rest if not one.on_exposed and not one.on_dormant]
-        self._on_dormant = [one for one in rest if one.on_dormant]
+        self._on_dormant = [one for one in rest if one.on_dormant and not one.on_exposed]
         self._on_exposed = [one for one in rest if one.on_exposed]
         self._own_parts = any(name.startswith("head.") for one in rest if not one.on_exposed for _, name in one.places)
         self._shown_names = tuple(sorted({name for one in ready for _, name in one.places if name.startswith("head.")}))
@@ -241,13 +242,20 @@ class Judge:
         shown = self._shown(head) if isinstance(head, Head) else head
         answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner, shown)
         whole = KNOWN_IN_PART if type(head) is PartialHead else head
-        facts = {"ref": ref, "acl": acl, "head": whole, "owner": evidence.owner, "digests": evidence.digests}
+        dormant = _NO_DORMANT if evidence.dormant is None else evidence.dormant.acl
+        facts = {
+            "ref": ref,
+            "acl": acl,
+            "head": whole,
+            "owner": evidence.owner,
+            "digests": evidence.digests,
+            "dormant": dormant,
+        }
         perhaps_exposed = self._on_exposed and access.verdict in _PERHAPS_EXPOSED
         if self._own_parts or perhaps_exposed:
             facts.update(self._head_facts(shown))
         own = [answer for one in self._own if (answer := one.ask(facts))]
         if evidence.dormant is not None:
-            facts["dormant"] = evidence.dormant.acl
             own += [answer for one in self._on_dormant if (answer := one.ask(facts))]
         if perhaps_exposed:
             own += self._ask_on_exposed(access, facts)
