@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from auditor.offline.library.audits import audit_buckets_async as audit_buckets_async
     from auditor.offline.library.audits import explain as explain
     from auditor.offline.library.audits import explain_async as explain_async
-    from auditor.offline.library.hashing import hash_bucket as hash_bucket
-    from auditor.offline.library.hashing import hash_bucket_async as hash_bucket_async
+    from auditor.offline.library.fixity import hash_bucket as hash_bucket
+    from auditor.offline.library.fixity import hash_bucket_async as hash_bucket_async
+    from auditor.offline.library.fixity import verify_bucket as verify_bucket
+    from auditor.offline.library.fixity import verify_bucket_async as verify_bucket_async
     from auditor.offline.library.run import Run as Run
     from auditor.offline.library.run import open_run as open_run
     from auditor.offline.library.runs import check_run as check_run
     from auditor.offline.library.runs import judge_run as judge_run
     from auditor.offline.library.runs import what_if as what_if
-    from auditor.offline.library.verification import verify_bucket as verify_bucket
-    from auditor.offline.library.verification import verify_bucket_async as verify_bucket_async
     from auditor.offline.what_if import WhatIf as WhatIf
     from auditor.progress import Snapshot as Snapshot
     from auditor.rules import RULES as RULES
@@ -94,7 +94,6 @@ _PUBLIC: Final = {
         "RunStopped",
         "UsageError",
     ),
-    "offline.library.hashing": ("hash_bucket", "hash_bucket_async"),
     "hashing.run": ("HashRunSummary",),
     "model.access": ("Verdict",),
     "model.bucket": ("BucketFacts", "PublicAccessBlock"),
@@ -111,7 +110,7 @@ _PUBLIC: Final = {
     "offline.check_run": ("RunCheck",),
     "offline.library.run": ("Run", "open_run"),
     "verdict.judge": ("access_of", "verdict_of"),
-    "offline.library.verification": ("verify_bucket", "verify_bucket_async"),
+    "offline.library.fixity": ("hash_bucket", "hash_bucket_async", "verify_bucket", "verify_bucket_async"),
     "verify.summary": ("VerifySummary",),
 }
 """The public names of each module."""

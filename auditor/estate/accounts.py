@@ -47,14 +47,7 @@ class OpenedAccount(Struct, frozen=True, kw_only=True):
 async def open_accounts(accounts: Sequence[EstateAccount], settings: Settings, stop: Stop) -> list[OpenedAccount]:
     """Open all accounts, in their order. An account that cannot be opened is a hole, and the others continue."""
     found: dict[int, OpenedAccount] = {}
-    connection = Connection(
-        bucket="",
-        region=settings.region,
-        endpoint_url=settings.endpoint_url,
-        profile=settings.profile,
-        concurrency=1,
-        first_answer=settings.first_answer,
-    )
+    connection = Connection(bucket="", **settings.connection, concurrency=1, first_answer=settings.first_answer)
     permits = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int, account: EstateAccount) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from auditor.errors import OldRun, UsageError
 from auditor.model.estate import EarlierEstate, EstateReport
-from auditor.model.json_codec import JsonError, OldFormatError, parse_document, parse_object, plain, typed
+from auditor.model.json_codec import JsonError, OldFormatError, parse_document, plain, typed
 from auditor.runs.paths import began_later, parse_run_id
 from auditor.runs.run_files import damaged
 from auditor.runs.stores.base import Store, json_file
@@ -73,14 +73,6 @@ class EstateFiles:
     def uri(self) -> str:
         """The URI of the folder."""
         return self._store.uri(self.folder)
-
-    def value(self, start: str) -> dict[str, Any] | None:
-        """Return the whole report of a start as JSON; None if there is none."""
-        data = self._store.get(self._path(start))
-        try:
-            return None if data is None else parse_object(data)
-        except JsonError as error:
-            raise damaged(self._store.uri(self._path(start)), error, "move it away, and start again") from error
 
     def write(self, report: EstateReport) -> None:
         """Write the report of a start. It is the last one unless a later start has written its own."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.estate.accounts import OpenedAccount
 from auditor.estate.select_buckets import BucketChoice, ChosenBucket
@@ -18,7 +19,6 @@ from auditor.model.estate import (
     BucketResult,
     EarlierEstate,
     EstateReport,
-    ExclusionUse,
 )
 from auditor.model.exception import ExceptionState
 from auditor.model.summary import NO_INVENTORY, Summary
@@ -143,23 +143,16 @@ def _remembered(estate: Estate) -> Iterable[BucketResult]:
     """
     lost = {one.account.id for one in estate.opened if one.hole is not None and one.account.id}
     listed = {one.name for one in estate.choice.buckets}
-    for known in (estate.own, estate.earlier):
-        for one in known.buckets if known is not None else ():
-            if known is None or one.account not in lost or one.bucket in listed:
+    for known in filter(None, (estate.own, estate.earlier)):
+        for one in known.buckets:
+            if one.account not in lost or one.bucket in listed:
                 continue
             listed.add(one.bucket)
             if known is estate.own and one.outcome is not BucketOutcome.HOLE:
                 yield one
                 continue
-            yield BucketResult(
-                bucket=one.bucket,
-                account=one.account,
-                region=one.region,
-                outcome=BucketOutcome.HOLE,
-                exit_code=HOLE,
-                sentence=f"its account could not be listed; an earlier start, {known.estate}, found the bucket",
-                unfinished=True,
-            )
+            sentence = f"its account could not be listed; an earlier start, {known.estate}, found the bucket"
+            yield replace(one, outcome=BucketOutcome.HOLE, run=None, exit_code=HOLE, sentence=sentence, unfinished=True)
 
 
 def _account(one: OpenedAccount, results: Sequence[BucketResult]) -> AccountResult:
@@ -193,7 +186,8 @@ def _line(counts: BucketCounts, holes_of_accounts: int, accounts: int) -> str:
 def _notes(estate: Estate, results: Sequence[BucketResult]) -> Iterable[str]:
     for use in estate.choice.uses:
         if use.state is ExceptionState.EXPIRED:
-            yield _expired(use)
+            what = f"{counted(use.matched, 'bucket')} {'is' if use.matched == 1 else 'are'} no longer excluded"
+            yield f"{use.decision} of {use.owner} ended on {use.until}: {what}"
         elif use.state is ExceptionState.UNUSED:
             yield f"{use.decision} of {use.owner} matches no bucket: remove or correct it"
     if estate.earlier is None:
@@ -223,11 +217,6 @@ def _without_inventory(results: Sequence[BucketResult], ends: Mapping[str, Bucke
 def _first(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def _expired(use: ExclusionUse) -> str:
-    what = f"{counted(use.matched, 'bucket')} {'is' if use.matched == 1 else 'are'} no longer excluded"
-    return f"{use.decision} of {use.owner} ended on {use.until}: {what}"
 
 
 def _entries(results: Sequence[BucketResult], ends: Mapping[str, BucketEnd]) -> Iterable[IndexEntry]:

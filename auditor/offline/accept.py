@@ -5,7 +5,7 @@ group of its roll-ups and nothing of another group.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from auditor.errors import UsageError
@@ -28,8 +28,8 @@ _MOST_FACTS: Final = 10
 _BY_HAND: Final = "write the entry by hand if that is intended"
 Words = tuple[str | None, Severity | None, str | None]
 """The rule or verdict, the severity and the audience by which groups differ, as they have them."""
-Covered = Iterator[tuple[Words, bool]]
-"""For each line: the words of its group, and True if the entries cover it."""
+Covered = Counter[tuple[Words, bool]]
+"""Numbers of lines by the words of their group, and by True if the entries cover them."""
 
 
 def entry_for(line: FindingLine, bucket: str, *, owner: str, reason: str, until: str) -> str:
@@ -60,8 +60,7 @@ def entries_for_group(
             f"group {group.id} is the rest {_place(group).removeprefix('elsewhere ')}, and an exception covers deeper"
             f" prefixes too: {_named(deeper)}; {_BY_HAND}"
         )
-    values = _values(run, group)
-    counts = Counter(_undecided_lines(run, group, values) if group.kind is GroupKind.UNDECIDED else _lines(run, group))
+    values, counts = _of_undecided(run, group) if group.kind is GroupKind.UNDECIDED else _of_lines(run, group)
     covered, missed = counts.pop((_words(group), True), 0), counts[_words(group), False]
     if missed:
         raise UsageError(f"no exception covers all of group {group.id}: {_why_missed(group, missed, covered)}")
@@ -121,33 +120,39 @@ def _check_kind(group: Group) -> None:
         )
 
 
-def _values(run: RunReader, group: Group) -> list[dict[str, str]]:
-    """Return the keys and values of the entries: one, but for a hole one for each fact that could not be read."""
-    base = {"bucket": run.bucket_name} | ({"prefix": group.prefix} if group.prefix else {})
-    if group.kind is GroupKind.UNDECIDED:
-        return [{"action": action, "code": code} | base for action, code in _facts(run, group)]
+def _base(run: RunReader, group: Group) -> dict[str, str]:
+    return {"bucket": run.bucket_name} | ({"prefix": group.prefix} if group.prefix else {})
+
+
+def _of_undecided(run: RunReader, group: Group) -> tuple[list[dict[str, str]], Covered]:
+    """Return the values of an entry for each fact, API operation and error code, that the objects of a group lack; and
+    the counts of the undecided objects below its prefix.
+    """
+    lacking: Counter[tuple[tuple[str, str], ...]] = Counter()
+    prefix, counts = group.prefix or "", Counter[tuple[Words, bool]]()
+    for files in run.parts_below(prefix):
+        lines = (line for line in run.part(UndecidedLine, files.get("undecided")) if line.key.startswith(prefix))
+        lacking.update(tuple((one.action, one.code) for one in line.unread) for line in lines)
+    firsts = {facts: " ".join(facts[0]) if facts else None for facts in lacking}
+    accepted = dict.fromkeys(one for facts in lacking if firsts[facts] == group.audience for one in facts)
+    if len(accepted) > _MOST_FACTS:
+        raise UsageError(f"the objects of group {group.id} lack {len(accepted):,} facts: write the entries by hand")
+    for facts, number in lacking.items():
+        counts[(None, None, firsts[facts]), accepted.keys() >= set(facts)] += number
+    return [{"action": action, "code": code} | _base(run, group) for action, code in accepted], counts
+
+
+def _of_lines(run: RunReader, group: Group) -> tuple[list[dict[str, str]], Covered]:
+    """Return the values of the one entry, and the counts of the findings or objects below the prefix of the group."""
     subject = {"rule": group.rule} if group.rule else {"verdict": (group.verdict or Verdict.EXPOSED).value}
     audience = {} if group.audience is None else {"audience": group.audience}
-    return [subject | base | audience]
+    return [subject | _base(run, group) | audience], Counter(_lines(run, group))
 
 
-def _facts(run: RunReader, group: Group) -> list[tuple[str, str]]:
-    """Return the facts that the objects of a group lack: API operation and error code, in order."""
-    lacking = (line.unread for line in _undecided(run, group) if _first(line) == group.audience)
-    found = list(dict.fromkeys((one.action, one.code) for unread in lacking for one in unread))
-    if len(found) > _MOST_FACTS:
-        raise UsageError(f"the objects of group {group.id} lack {len(found):,} facts: write the entries by hand")
-    return found
-
-
-def _undecided_lines(run: RunReader, group: Group, values: Sequence[Mapping[str, str]]) -> Covered:
-    accepted = {(one["action"], one["code"]) for one in values}
-    for line in _undecided(run, group):
-        yield (None, None, _first(line)), {(one.action, one.code) for one in line.unread} <= accepted
-
-
-def _lines(run: RunReader, group: Group) -> Covered:
-    """Yield the lines that have the rule or the verdict of the group, below its prefix."""
+def _lines(run: RunReader, group: Group) -> Iterator[tuple[Words, bool]]:
+    """Yield for each line that has the rule or the verdict of the group, below its prefix, the words of its group, and
+    True if the entry covers it.
+    """
     verdict, rule, prefix = group.verdict, group.rule, group.prefix or None
     entry = ExceptionEntry("", "", "", prefix=prefix, rule=rule, verdict=verdict, audience=group.audience)
     if group.prefix is None:
@@ -161,14 +166,18 @@ def _lines(run: RunReader, group: Group) -> Covered:
         yield from (_objects if group.rule is None else _findings)(run, files, group, entry)
 
 
-def _objects(run: RunReader, files: Mapping[str, Part], group: Group, entry: ExceptionEntry) -> Covered:
+def _objects(
+    run: RunReader, files: Mapping[str, Part], group: Group, entry: ExceptionEntry
+) -> Iterator[tuple[Words, bool]]:
     for line in run.part(ObjectLine, files.get("objects")):
         if line.verdict is group.verdict and line.key.startswith(group.prefix or ""):
             access = _access(line)
             yield (line.verdict, None, widest_audience(access)), covers_verdict(entry, line.key, access)
 
 
-def _findings(run: RunReader, files: Mapping[str, Part], group: Group, entry: ExceptionEntry) -> Covered:
+def _findings(
+    run: RunReader, files: Mapping[str, Part], group: Group, entry: ExceptionEntry
+) -> Iterator[tuple[Words, bool]]:
     prefix = group.prefix or ""
     if "findings" not in files:
         return
@@ -182,17 +191,6 @@ def _findings(run: RunReader, files: Mapping[str, Part], group: Group, entry: Ex
             access = accesses.get((finding.key, finding.version_id))
             audience = None if access is None else widest_audience(access)
             yield (finding.rule, finding.severity, audience), covers_finding(entry, finding, access)
-
-
-def _undecided(run: RunReader, group: Group) -> Iterator[UndecidedLine]:
-    for files in run.parts_below(group.prefix or ""):
-        for line in run.part(UndecidedLine, files.get("undecided")):
-            if line.key.startswith(group.prefix or ""):
-                yield line
-
-
-def _first(line: UndecidedLine) -> str | None:
-    return f"{line.unread[0].action} {line.unread[0].code}" if line.unread else None
 
 
 def _access(line: ObjectLine) -> ObjectAccess:

@@ -293,17 +293,22 @@ class SealChain:
         except (JsonError, KeyError, TypeError):
             return False
 
+    def _named_after(self, latest: RunReader) -> Iterator[tuple[str, Link]]:
+        """Yield the links of the chain that ends with the run `latest`, each with the ID of the run that has it."""
+        later, seal = latest.run_id, read_seal(self._store, latest.path)
+        for link, _ in self._links(seal) if seal else ():
+            yield later, link
+            later = link.run
+
     def named_by(self) -> str | None:
         """Return the name of a file or run that names this run as a complete one; None if none does."""
         with suppress(OutputError):
             for latest in latest_runs(self._store, self._run.bucket_name):
                 if latest.run_id == self._run.run_id:
                     return "latest.json"
-                later, seal = latest.run_id, read_seal(self._store, latest.path)
-                for link, _ in self._links(seal) if seal else ():
+                for later, link in self._named_after(latest):
                     if link.run == self._run.run_id:
                         return f"the later run {later}"
-                    later = link.run
         return None
 
     def later(self, sha256: str) -> None:
@@ -317,15 +322,11 @@ class SealChain:
             return
         if latest is None or latest.run_id <= self._run.run_id:
             return
-        if (seal := read_seal(self._store, latest.path)) is None:
-            return
-        later = latest.run_id
-        for link, _ in self._links(seal):
+        for later, link in self._named_after(latest):
             if link.run == self._run.run_id and link.sha256 != sha256:
                 self.faults.append(f"summary.json was altered: the later run {later} names a different SHA-256 for it")
             if link.run <= self._run.run_id:
                 return
-            later = link.run
 
 
 def _is_earlier(run_id: str, than: str) -> bool:

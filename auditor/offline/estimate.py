@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Final
 
 from auditor.aio.ordered import next_page, one_ahead
@@ -100,26 +99,27 @@ class EstimateRun:
         try:
             async with one_ahead(listed) as ahead:
                 while (page := await next_page(ahead, self._stop, whole_keys=False)) is not None:
-                    await self._count(page, ask)
+                    self._counts.add_page(page, ask)
+                    await self._look_up([step.ref for step in page if step.ref is not None])
         finally:
             if self._reader is not None:
                 await self._reader.close()
 
-    async def _count(self, page: Sequence[Listed], ask: Ask) -> None:
-        self._counts.add_page(page, ask)
-        if self._reader is None:
+    async def _look_up(self, refs: Sequence[ObjectRef]) -> None:
+        """Look the objects up in the ledger, if there is one."""
+        counts, wanted = self._counts, self._settings.algorithms
+        if self._reader is None or counts.hashing is None:
             return
-        refs = iter([step.ref for step in page if step.ref is not None])
-        while batch := list(islice(refs, _BATCH)):
-            known = await self._reader.known(batch, self._settings.algorithms)
-            for ref, digests in zip(batch, known, strict=True):
-                self._counts.add_digests(ref, {*digests, *promised(ref)}.issuperset(self._settings.algorithms))
+        for start in range(0, len(refs), _BATCH):
+            batch = refs[start : start + _BATCH]
+            for ref, digests in zip(batch, await self._reader.known(batch, wanted), strict=True):
+                counts.add_digests(counts.hashing, ref, {*digests, *promised(ref)}.issuperset(wanted))
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
         return Snapshot(
             what=visible(self._target.uri),
-            objects=self._counts.objects.total(),
+            objects=self._counts.objects,
             seconds=time.monotonic() - self._started,
             detail=counted(self._counts.pages, "page"),
             heard=self._counts.questions > 0,
@@ -127,51 +127,49 @@ class EstimateRun:
 
 
 class _Counts:
-    """The counts of a listing, by storage class, and their prices."""
+    """The counts of a listing, by storage class, and their prices. hashing: None without a ledger."""
 
     def __init__(self, prices: Prices, settings: Settings, *, ledger: bool) -> None:
         self._prices = prices
         self._settings = settings
-        self._looks_up = ledger
-        self.questions = 0
-        self.pages = 0
+        self.questions = self.pages = self._markers = 0
         self.judges_values = False
-        self._kept_acl = self._kept_head = 0
-        self.objects: Counter[str] = Counter()
-        self._bytes: Counter[str] = Counter()
-        self._acl: Counter[str] = Counter()
-        self._head: Counter[str] = Counter()
-        self._markers = 0
-        self._hashed: Counter[str] = Counter()
+        self.classes = defaultdict[str, ClassEstimate](ClassEstimate.of_none)
+        self._kept = KeptEstimate()
+        self.hashing = HashingEstimate() if ledger else None
         self._to_hash: Counter[str] = Counter()
         self._to_read: Counter[str] = Counter()
+
+    @property
+    def objects(self) -> int:
+        return sum(one.objects for one in self.classes.values())
 
     def add_page(self, page: Iterable[Listed], ask: Ask) -> None:
         self.pages += 1
         for step in page:
             self._markers += step.delete_markers
             if (ref := step.ref) is not None:
-                name = ref.storage_class
-                self.objects[name] += 1
-                self._bytes[name] += ref.size
+                found = self.classes[ref.storage_class]
+                found.objects += 1
+                found.bytes += ref.size
                 acl, head = ask.acl is None or (ask.acl_for_owner and ref.owner is None), ask.head is None
                 kept_acl = acl and (step.known is not None or (step.facts or NO_FACTS).acl is not None)
                 kept_head = head and (step.known is not None or (step.facts or NO_FACTS).head is not None)
-                self._acl[name] += acl and not kept_acl
-                self._head[name] += head and not kept_head
-                self._kept_acl += kept_acl
-                self._kept_head += kept_head
+                found.acl += acl and not kept_acl
+                found.head += head and not kept_head
+                self._kept.acl += kept_acl
+                self._kept.head += kept_head
 
-    def add_digests(self, ref: ObjectRef, known: bool) -> None:
+    def add_digests(self, hashing: HashingEstimate, ref: ObjectRef, known: bool) -> None:
         """Count an object by what an audit with --hash would do with it."""
         settings, name = self._settings, ref.storage_class
         routes = settings.batch_over is not None and ref.size > settings.batch_over
         if known:
-            self._hashed["known"] += 1
+            hashing.known += 1
         elif routes or (name in ARCHIVED_CLASSES and not ref.restored):
-            self._hashed["unhashable"] += 1
+            hashing.unhashable += 1
         elif charged(name, ref.size) is not None and not settings.accept_cost:
-            self._hashed["left_for_cost"] += 1
+            hashing.left_for_cost += 1
         else:
             self._to_hash[name] += 1
             self._to_read[name] += ref.size
@@ -180,63 +178,43 @@ class _Counts:
         """Return the estimate by the present counts. listing: seconds that the listing took. ceiling: most calls in
         flight.
         """
-        settings, prices = self._settings, self._prices
-        hashing = self._hashing() if self._looks_up else None
+        settings, prices, classes = self._settings, self._prices, self.classes
+        asked = {name: (one.acl + one.head) * prices.of_object_call(name) for name, one in classes.items()}
+        for name, one in classes.items():
+            one.dollars = in_dollars(asked[name])
+        if self.hashing is not None:
+            self.hashing.objects, self.hashing.bytes = self._to_hash.total(), self._to_read.total()
+            self.hashing.dollars = in_dollars(self._of_hashing())
         calls = EstimatedCalls(
             list=self.pages,
-            acl=self._acl.total(),
-            head=self._head.total(),
+            acl=sum(one.acl for one in classes.values()),
+            head=sum(one.head for one in classes.values()),
             bucket=self.questions,
             get=self._to_hash.total() if settings.hash else 0,
         )
-        asked = sum(self._of_class(name) for name in self.objects)
         spent = (self.pages + self.questions) * prices.list
         read = self._of_hashing() if settings.hash else 0
         pace, rate = _pace(settings, ceiling)
         return Estimate(
             target=target,
             complete=complete,
-            objects=self.objects.total(),
-            bytes=self._bytes.total(),
+            objects=self.objects,
+            bytes=sum(one.bytes for one in classes.values()),
             delete_markers=self._markers,
-            classes=dict(self._classes()),
+            classes={
+                name: classes[name] for name in sorted(classes, key=lambda x: (-asked[x], -classes[x].objects, x))
+            },
             calls=calls,
-            dollars=in_dollars(spent + asked + read),
+            dollars=in_dollars(spent + sum(asked.values()) + read),
             seconds=round(max(calls.total / rate, listing), 1),
             pace=pace,
-            hashing=hashing,
-            kept=None if settings.keep is None else KeptEstimate(acl=self._kept_acl, head=self._kept_head),
+            hashing=self.hashing,
+            kept=None if settings.keep is None else self._kept,
             data_events_dollars=in_dollars((calls.total - calls.bucket) * prices.data_event),
             spent=in_dollars(spent),
-            unpriced=tuple(sorted(self.objects.keys() - prices.get.keys())),
+            unpriced=tuple(sorted(classes.keys() - prices.get.keys())),
             prices={"as_of": prices.as_of, "region": prices.region, "replaced": list(prices.replaced)},
             not_counted=tuple(self._not_counted()),
-        )
-
-    def _of_class(self, name: str) -> int:
-        return (self._acl[name] + self._head[name]) * self._prices.of_object_call(name)
-
-    def _classes(self) -> Iterator[tuple[str, ClassEstimate]]:
-        for name in sorted(self.objects, key=lambda one: (-self._of_class(one), -self.objects[one], one)):
-            yield (
-                name,
-                ClassEstimate(
-                    objects=self.objects[name],
-                    bytes=self._bytes[name],
-                    acl=self._acl[name],
-                    head=self._head[name],
-                    dollars=in_dollars(self._of_class(name)),
-                ),
-            )
-
-    def _hashing(self) -> HashingEstimate:
-        return HashingEstimate(
-            known=self._hashed["known"],
-            objects=self._to_hash.total(),
-            bytes=self._to_read.total(),
-            left_for_cost=self._hashed["left_for_cost"],
-            unhashable=self._hashed["unhashable"],
-            dollars=in_dollars(self._of_hashing()),
         )
 
     def _of_hashing(self) -> int:

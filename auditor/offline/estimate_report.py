@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ _NUMBERS: Final = ("objects", "bytes", "delete_markers", "dollars", "data_events
 """The members of an estimate that add up."""
 
 
-class ClassEstimate(Struct, frozen=True, kw_only=True):
+class ClassEstimate(Struct, kw_only=True):
     """The objects of one storage class, the calls that an audit would send for them, and the price of these calls."""
 
     objects: int
@@ -28,6 +28,10 @@ class ClassEstimate(Struct, frozen=True, kw_only=True):
     acl: int
     head: int
     dollars: float
+
+    @classmethod
+    def of_none(cls) -> Self:
+        return cls(objects=0, bytes=0, acl=0, head=0, dollars=0.0)
 
 
 class EstimatedCalls(Struct, frozen=True, kw_only=True):
@@ -44,14 +48,14 @@ class EstimatedCalls(Struct, frozen=True, kw_only=True):
         return self.list + self.acl + self.head + self.bucket + self.get
 
 
-class KeptEstimate(Struct, frozen=True, kw_only=True):
+class KeptEstimate(Struct, kw_only=True):
     """Numbers of facts that an audit with `keep` would take from the last run, and that cost no call. acl: ACLs."""
 
     acl: int = 0
     head: int = 0
 
 
-class HashingEstimate(Struct, frozen=True, kw_only=True):
+class HashingEstimate(Struct, kw_only=True):
     """The hashing that an audit with --hash would do. dollars: of the GETs and of the bytes' retrieval.
 
     known: objects with a digest in the ledger, or with a checksum that S3 stores. left_for_cost: objects that only
@@ -103,17 +107,15 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
     """Return the sum of the estimates of several targets, which share one pace."""
-    classes: dict[str, list[ClassEstimate]] = {}
-    for one in estimates:
-        for name, found in one.classes.items():
-            classes.setdefault(name, []).append(found)
+    names = dict.fromkeys(name for one in estimates for name in one.classes)
+    classes = {name: _added([one.classes[name] for one in estimates if name in one.classes]) for name in names}
     hashing = [one.hashing for one in estimates if one.hashing is not None]
     kept = [one.kept for one in estimates if one.kept is not None]
     return replace(
         _added(estimates, _NUMBERS),
         target=None,
         complete=all(one.complete for one in estimates),
-        classes={name: _added(found) for name, found in classes.items()},
+        classes=classes,
         calls=_added([one.calls for one in estimates]),
         seconds=round(sum(one.seconds for one in estimates), 1),
         hashing=_added(hashing) if hashing else None,
@@ -135,53 +137,42 @@ def estimate_text(estimate: Estimate, columns: int) -> str:
 
 
 def _lines(estimate: Estimate, layout: TableLayout) -> Iterator[str]:
-    calls = estimate.calls
     yield visible(estimate.target.uri) if estimate.target else "all targets"
+    for label, texts in _sections(estimate):
+        yield from layout.listed(label, texts)
+
+
+def _sections(estimate: Estimate) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield the labels, each with its texts, safe to print."""
+    calls, prices = estimate.calls, estimate.prices
     markers = f", {counted(estimate.delete_markers, 'delete marker')}" if estimate.delete_markers else ""
-    yield from layout.listed("objects", [f"{amount(estimate.objects, estimate.bytes)}{markers}"])
+    yield "objects", [f"{amount(estimate.objects, estimate.bytes)}{markers}"]
     for name, found in estimate.classes.items():
         price = " (no price is known: the highest price is used)" if name in estimate.unpriced else ""
         calls_of = f"{found.acl:,} ACL, {found.head:,} HEAD, {_dollars(found.dollars)}"
-        words = f"{visible(name)}: {amount(found.objects, found.bytes)}: {calls_of}{price}"
-        yield from layout.listed("", [words])
+        yield "", [f"{visible(name)}: {amount(found.objects, found.bytes)}: {calls_of}{price}"]
     get = f", {calls.get:,} GET or more" if calls.get else ""
-    yield from layout.listed(
+    yield (
         "calls",
         [f"{calls.list:,} LIST, {calls.acl:,} ACL, {calls.head:,} HEAD, {calls.bucket:,} about the bucket{get}"],
     )
     if (kept := estimate.kept) is not None:
-        yield from layout.listed("kept", [f"{kept.acl:,} ACL, {kept.head:,} HEAD of the last run, which cost no call"])
-    yield from layout.listed("cost", [f"{_dollars(estimate.dollars)} for S3's requests", _prices(estimate)])
-    yield from layout.listed(
-        "", [f"{_dollars(estimate.data_events_dollars)} more where a CloudTrail trail records data events"]
-    )
-    yield from layout.listed("time", [f"{clock(estimate.seconds)} at the least, at {estimate.pace}"])
-    if estimate.hashing is not None:
-        yield from layout.listed("hashing", _hashing(estimate.hashing))
-    yield from layout.listed("not counted", estimate.not_counted)
-    yield from layout.listed("this estimate", [_spent(estimate)])
-    if not estimate.complete:
-        yield from layout.listed("INCOMPLETE", ["the listing did not reach its end: the audit costs more"])
-
-
-def _prices(estimate: Estimate) -> str:
-    prices = estimate.prices
+        yield "kept", [f"{kept.acl:,} ACL, {kept.head:,} HEAD of the last run, which cost no call"]
     replaced = f"; replaced in auditor.toml: {', '.join(prices['replaced'])}" if prices["replaced"] else ""
-    return f"list prices of {prices['region']}, as of {prices['as_of']}{replaced}"
-
-
-def _hashing(found: HashingEstimate) -> list[str]:
-    return [
-        f"{amount(found.objects, found.bytes)} to read with --hash, {_dollars(found.dollars)}",
-        f"{found.known:,} known, {found.left_for_cost:,} left because of their cost, {found.unhashable:,} cannot"
-        " be hashed",
-    ]
-
-
-def _spent(estimate: Estimate) -> str:
+    of_list = f"list prices of {prices['region']}, as of {prices['as_of']}{replaced}"
+    events = f"{_dollars(estimate.data_events_dollars)} more where a CloudTrail trail records data events"
+    yield "cost", [f"{_dollars(estimate.dollars)} for S3's requests", of_list, events]
+    yield "time", [f"{clock(estimate.seconds)} at the least, at {estimate.pace}"]
+    if (hashing := estimate.hashing) is not None:
+        left = f"{hashing.known:,} known, {hashing.left_for_cost:,} left because of their cost"
+        read = f"{amount(hashing.objects, hashing.bytes)} to read with --hash, {_dollars(hashing.dollars)}"
+        yield "hashing", [read, f"{left}, {hashing.unhashable:,} cannot be hashed"]
+    yield "not counted", estimate.not_counted
     share = estimate.dollars / estimate.spent if estimate.spent else 0
-    words = f"it listed only: {_dollars(estimate.spent)}"
-    return f"{words}, 1/{share:,.0f} of the audit's cost" if share >= 2 else words
+    times = f", 1/{share:,.0f} of the audit's cost" if share >= 2 else ""
+    yield "this estimate", [f"it listed only: {_dollars(estimate.spent)}{times}"]
+    if not estimate.complete:
+        yield "INCOMPLETE", ["the listing did not reach its end: the audit costs more"]
 
 
 def _dollars(dollars: float) -> str:

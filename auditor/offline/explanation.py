@@ -75,24 +75,14 @@ _GRANTEES: Final = {
 }
 
 _WORDS: Final = {
-    Verdict.EXPOSED: "exposed to",
-    Verdict.UNKNOWN: "unknown; it may be open to more than",
-    Verdict.SHARED: "shared with",
-    Verdict.MASKED: "masked from",
-    Verdict.DORMANT: "closed today to all but",
-    Verdict.PRIVATE: "closed to all but",
+    Verdict.EXPOSED: ("exposed to", "exposed to anyone on the internet, or to any AWS account"),
+    Verdict.UNKNOWN: ("unknown; it may be open to more than", "unknown: perhaps nobody else gets in, perhaps anyone"),
+    Verdict.SHARED: ("shared with", "shared with another account"),
+    Verdict.MASKED: ("masked from", "masked: nobody else gets in today"),
+    Verdict.DORMANT: ("closed today to all but", "dormant: nobody else gets in today"),
+    Verdict.PRIVATE: ("closed to all but", "private: nobody else gets in"),
 }
-"""For each verdict, the words that stand before the audiences in the sentence of the verdict, such as "shared with"."""
-
-_ALONE: Final = {
-    Verdict.EXPOSED: "exposed to anyone on the internet, or to any AWS account",
-    Verdict.UNKNOWN: "unknown: perhaps nobody else gets in, perhaps anyone",
-    Verdict.SHARED: "shared with another account",
-    Verdict.MASKED: "masked: nobody else gets in today",
-    Verdict.DORMANT: "dormant: nobody else gets in today",
-    Verdict.PRIVATE: "private: nobody else gets in",
-}
-"""The words for a verdict whose access names no audience."""
+"""The sentence of each verdict: the words that stand before the audiences, and those for an access that names none."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -145,7 +135,8 @@ def render(explanations: Sequence[Explanation], room: int) -> str:
 def _block(one: Explanation) -> Iterator[str]:
     access = one.access
     first, *more = [visible(words_of(one)) for one in access.audience] or [""]
-    words = f"{_WORDS[access.verdict]} {first}" if first else _ALONE[access.verdict]
+    before, alone = _WORDS[access.verdict]
+    words = f"{before} {first}" if first else alone
     yield f"{one.uri} is {words}"
     rows = [("and", audience) for audience in more]
     for group in ReasonGroup:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -22,14 +22,16 @@ _TARGET: Final = re.compile(r"(?i:s3|https?)://|arn:")
 _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
 
 
+class StoreConnection(TypedDict, total=False):
+    """The server, the AWS profile and the region of the bucket that has run folders."""
+
+    endpoint_url: str | None
+    profile: str | None
+    region: str | None
+
+
 @contextmanager
-def open_run(
-    place: str | os.PathLike[str],
-    *,
-    endpoint_url: str | None = None,
-    profile: str | None = None,
-    region: str | None = None,
-) -> Iterator[RunReader]:
+def open_run(place: str | os.PathLike[str], **connection: Unpack[StoreConnection]) -> Iterator[RunReader]:
     """Open the run in the folder `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
 
     Raises UsageError if `place` has another form, or if no run is there.
@@ -37,23 +39,21 @@ def open_run(
     match = _run_folder(place)
     if match is None:
         raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
-    with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
+    with open_store(match["out"], **connection) as store:
         run = RunReader(store, match["bucket"], match["run"])
         if not run.exists:
             raise UsageError(f"there is no run at {run.uri}: check the path")
         yield run
 
 
-def latest_place(
-    place: str, out: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
-) -> str:
+def latest_place(place: str, out: str, **connection: Unpack[StoreConnection]) -> str:
     """Return the place of a run folder that a user names. A target such as s3://BUCKET stands for the latest complete
     run of that target below `out`. Blocks. Raises UsageError if no such run is below `out`.
     """
     if is_run_folder(place) or not _TARGET.match(place):
         return place
     target = parse_target(place)
-    with open_store(out, endpoint_url=endpoint_url, profile=profile, region=region) as store:
+    with open_store(out, **connection) as store:
         runs = [last_run(store, replace(target, versions=versions)) for versions in (False, True)]
         if found := max((run for run in runs if run is not None), key=lambda run: run.run_id, default=None):
             return found.uri

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -17,11 +17,12 @@ from auditor.model.json_codec import encode_line, plain
 from auditor.model.object import ANONYMOUS_OWNER, HELD, Acl, Head
 from auditor.model.run_lines import ObjectLine
 from auditor.offline.fix_kit.folder import KitFile, KitFolder
-from auditor.offline.fix_kit.policy_change import PUBLIC, KitObject
-from auditor.offline.iam.arns import Arns
-from auditor.offline.iam.policy import document, statement
+from auditor.offline.fix_kit.policy_change import PUBLIC, KitObject, agreed
+from auditor.offline.iam.policy import Arns, document, statement
 from auditor.rules.encryption import e03_wrong_key
+from auditor.runs.reading import RunReader
 from auditor.runs.run_files import RunPlan
+from auditor.text import counted
 
 PRIVATE: Final = "private"
 OWNER_TOO: Final = "bucket-owner-full-control"
@@ -62,39 +63,27 @@ class _Begun(Struct, frozen=True):
 
 
 class JobWriter:
-    """Writes manifests and job requests into a kit. bucket: its name. account: number of its account; None if it is not
-    known. most_rows: largest number of rows of a manifest.
-    """
+    """Writes manifests and job requests into a kit. run: the run whose bucket it repairs."""
 
-    def __init__(
-        self,
-        folder: KitFolder,
-        bucket: str,
-        *,
-        run_id: str,
-        versions: bool,
-        arns: Arns,
-        account: str | None,
-        most_rows: int = MOST_ROWS,
-    ) -> None:
+    def __init__(self, folder: KitFolder, run: RunReader, arns: Arns) -> None:
         self.folder = folder
-        self.bucket = bucket
-        self.versions = versions
+        self.bucket = run.bucket_name
+        self.versions = run.begun_with.target.versions
         self.arns = arns
-        self._run_id = run_id
-        self._account = account
-        self._most_rows = most_rows
+        self._run_id = run.run_id
+        account = run.begun_with.facts.owner_account
+        known = isinstance(account, str) and re.fullmatch("[0-9]{12}", account) is not None
+        self._owner = JobOwner(partition=arns.partition, account=str(account) if known else None)
         self._open: dict[str, _Begun] = {}
-        self._parts: dict[str, int] = {}
         self._written: dict[str, list[JobFiles]] = {}
 
     def add(self, name: JobName, operation: Operation, line: ObjectLine) -> None:
         """Add an object to the job with this name. operation: JobOperation of the S3 Control API, the same for all."""
-        if name.manifest in self._open and self._open[name.manifest].file.lines >= self._most_rows:
+        if name.manifest in self._open and self._open[name.manifest].file.lines >= MOST_ROWS:
             self._request(name.manifest)
         if name.manifest not in self._open:
-            part = self._parts[name.manifest] = self._parts.get(name.manifest, 0) + 1
-            suffix = "" if part == 1 else f"-{part}"
+            part = len(self._written.get(name.manifest, ()))
+            suffix = f"-{part + 1}" if part else ""
             file = self.folder.file(f"{name.manifest}{suffix}.csv")
             self._open[name.manifest] = _Begun(file, suffix, name, operation)
         version_id = (line.version_id or "null") if self.versions else None
@@ -130,12 +119,12 @@ class JobWriter:
                 versions=self.versions,
             ),
             begun.operation,
-            JobOwner(partition=self.arns.partition, account=self._account),
+            self._owner,
             description=f"{begun.name.words} {file.lines} objects of {self.bucket}",
             token=f"{self._run_id}-{file.md5[:12]}",
             confirm=True,
         )
-        self.folder.put(request, json.dumps(value, indent=1) + "\n")
+        self.folder.put_json(request, value)
         self._written.setdefault(manifest, []).append(JobFiles(request, stem, file.lines))
 
 
@@ -147,9 +136,8 @@ class AclJobs:
     def __init__(self, jobs: JobWriter, restored: Iterable[Acl]) -> None:
         self._jobs = jobs
         self._folder = jobs.folder
-        self._numbers = {acl: number for number, acl in enumerate(restored, 1) if _is_known(acl)}
-        self._snapshot: KitFile | None = None
-        self._others: KitFile | None = None
+        known = ((acl, {grant.permission for grant in acl.grants} <= _PERMISSIONS) for acl in restored)
+        self._numbers = {acl: number for number, (acl, right) in enumerate(known, 1) if right}
 
     @property
     def changing(self) -> list[JobFiles]:
@@ -164,34 +152,26 @@ class AclJobs:
     @property
     def others(self) -> int:
         """Number of objects that no job brings back."""
-        return self._others.lines if self._others else 0
-
-    @property
-    def objects(self) -> int:
-        """Number of objects that the jobs change."""
-        return self._snapshot.lines if self._snapshot else 0
+        return self._folder.lines(OTHERS)
 
     def add(self, line: ObjectLine, acl: Acl, canned: str) -> None:
         """Take an object that gets a canned ACL in place of its own."""
         self._jobs.add(NAMES[canned], _acl_operation({"CannedAccessControlList": canned}), line)
-        if self._snapshot is None:
-            self._snapshot = self._folder.packed(SNAPSHOT)
         values = {"key": line.key, "version_id": line.version_id, "owner": acl.owner, "grants": plain(acl.grants)}
-        self._snapshot.write(encode_line(values))
-        number = self._numbers.get(acl)
-        if number is not None:
-            self._jobs.add(_restore(number), _acl_operation({"AccessControlList": _batch_acl(acl)}), line)
+        self._folder.file(SNAPSHOT, packed=True).write(encode_line(values))
+        if (number := self._numbers.get(acl)) is not None:
+            self._jobs.add(_restore(number), _acl_operation({"AccessControlList": acl_values(acl, _of_batch)}), line)
             return
-        if self._others is None:
-            self._others = self._folder.file(OTHERS)
-        self._others.write(encode_line(put_parameters(self._jobs.bucket, line, acl)))
+        version = {} if line.version_id is None else {"VersionId": line.version_id}
+        asked = {"Bucket": self._jobs.bucket, "Key": line.key, **version, "AccessControlPolicy": acl_values(acl)}
+        self._folder.file(OTHERS).write(encode_line(asked))
 
     def end(self) -> None:
         """Write the policy of the jobs' role."""
-        if self.objects:
+        if self._folder.lines(SNAPSHOT):
             actions = ["s3:PutObjectVersionAcl"] if self._jobs.versions else ["s3:PutObjectAcl"]
             changes = statement("ChangeAcls", actions, [self._jobs.arns.objects(self._jobs.bucket)])
-            self._folder.put(ROLE, json.dumps(self._jobs.role(changes), indent=1) + "\n")
+            self._folder.put_json(ROLE, self._jobs.role(changes))
 
 
 NAMES: Final = {
@@ -209,36 +189,18 @@ def _acl_operation(policy: Operation) -> Operation:
     return {"S3PutObjectAcl": {"AccessControlPolicy": policy}}
 
 
-def put_parameters(bucket: str, line: ObjectLine, acl: Acl) -> dict[str, Any]:
-    """Return the parameters of PutObjectAcl that give an object this ACL, in the form of `--cli-input-json`."""
-    version = {} if line.version_id is None else {"VersionId": line.version_id}
-    return {"Bucket": bucket, "Key": line.key, **version, "AccessControlPolicy": access_control(acl)}
+def _of_api(grantee: str) -> dict[str, str]:
+    return {"Type": "Group", "URI": grantee} if "://" in grantee else {"Type": "CanonicalUser", "ID": grantee}
 
 
-def access_control(acl: Acl) -> dict[str, Any]:
-    """Return AccessControlPolicy of the S3 API."""
-    grants = []
-    for grant in acl.grants:
-        group = "://" in grant.grantee
-        grantee = {"Type": "Group", "URI": grant.grantee} if group else {"Type": "CanonicalUser", "ID": grant.grantee}
-        grants.append({"Grantee": grantee, "Permission": grant.permission})
+def _of_batch(grantee: str) -> dict[str, str]:
+    return {"TypeIdentifier": "uri" if "://" in grantee else "id", "Identifier": grantee}
+
+
+def acl_values(acl: Acl, named: Callable[[str], dict[str, str]] = _of_api) -> dict[str, Any]:
+    """Return AccessControlPolicy of the S3 API; with _of_batch, S3AccessControlList of the S3 Control API."""
+    grants = [{"Grantee": named(grant.grantee), "Permission": grant.permission} for grant in acl.grants]
     return {"Owner": {"ID": acl.owner}, "Grants": grants}
-
-
-def _batch_acl(acl: Acl) -> dict[str, Any]:
-    """Return S3AccessControlList of the S3 Control API."""
-    grants = [
-        {
-            "Grantee": {"TypeIdentifier": "uri" if "://" in one.grantee else "id", "Identifier": one.grantee},
-            "Permission": one.permission,
-        }
-        for one in acl.grants
-    ]
-    return {"Owner": {"ID": acl.owner}, "Grants": grants}
-
-
-def _is_known(acl: Acl) -> bool:
-    return all(grant.permission in _PERMISSIONS for grant in acl.grants)
 
 
 _WRITING: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
@@ -313,6 +275,23 @@ class KeptKey(StrEnum):
     LOCKED = "locked"
 
 
+_KEPT: Final[Mapping[str, str]] = {
+    Kept.INTENDED: "are exposed by intent, as an exception says: their ACLs stay",
+    Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
+    Kept.UNREAD: "have an ACL that was not read, and that may open them besides the bucket policy",
+    Kept.ANONYMOUS: "belong to the anonymous user, so that anyone may open them again: copy them over themselves, or"
+    " turn ACLs off",
+    Kept.FOREIGN: "belong to an account that does not let the bucket's owner change the ACL: ask it, or turn ACLs off",
+    KeptKey.TWO_LAYERS: "are under two layers of KMS (DSSE-KMS), which S3 does not update: copy them over themselves",
+    KeptKey.LOCKED: "are protected by Object Lock, so that S3 refuses to change the key: copy them to new versions",
+}
+
+
+def kept_sentences(kept: Mapping[Kept, int] | Mapping[KeptKey, int], noun: str) -> Iterator[str]:
+    """Yield a sentence for each reason for which objects keep their ACL or key. kept: number of them by the reason."""
+    return (f"{counted(number, noun)} {agreed(_KEPT[reason], number)}" for reason, number in kept.items())
+
+
 class WrongKeys:
     """Writes into a kit the job that puts the objects with an E03 finding under an allowed key, and their present keys.
 
@@ -327,7 +306,6 @@ class WrongKeys:
         bucket_key = isinstance(default, Encryption) and default.bucket_key_enabled
         sse = {"SSEKMS": {"KMSKeyArn": self.key, "BucketKeyEnabled": bucket_key}}
         self._operation = {"S3UpdateObjectEncryption": {"ObjectEncryption": sse}}
-        self._snapshot: KitFile | None = None
         self._present: set[str] = set()
         self.kept: Counter[KeptKey] = Counter()
         """Number of objects that the job leaves as they are, by the reason."""
@@ -351,7 +329,7 @@ class WrongKeys:
 
     def end(self) -> None:
         """Write the policy of the job's role."""
-        if self._snapshot is None:
+        if not self._jobs.folder.lines(KEY_SNAPSHOT):
             return
         arns = self._jobs.arns
         keys = sorted({self.key, *self._present})
@@ -360,16 +338,15 @@ class WrongKeys:
             statement("ChangeKeys", ["s3:UpdateObjectEncryption"], [arns.objects(self._jobs.bucket)]),
             statement("UseKeys", _ACTIONS, named),
         )
-        self._jobs.folder.put(KEY_ROLE, json.dumps(role, indent=1) + "\n")
+        self._jobs.folder.put_json(KEY_ROLE, role)
 
     def _change(self, one: KitObject, head: Head) -> None:
         line = one.line
         self._jobs.add(NAME, self._operation, line)
-        if self._snapshot is None:
-            self._snapshot = self._jobs.folder.packed(KEY_SNAPSHOT)
         key = head.sse_kms_key_id
         values: dict[str, Any] = {"key": line.key, "version_id": line.version_id, "sse_kms_key_id": key}
-        self._snapshot.write(encode_line({**values, "bucket_key_enabled": bool(head.bucket_key_enabled)}))
+        values["bucket_key_enabled"] = bool(head.bucket_key_enabled)
+        self._jobs.folder.file(KEY_SNAPSHOT, packed=True).write(encode_line(values))
         if key is not None and len(self._present) <= MOST_KEYS:
             self._present.add(key)
 

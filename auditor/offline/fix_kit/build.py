@@ -5,14 +5,10 @@ Nothing here sends a call to S3: the run folder is read, and a local directory i
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
-
-from msgspec.structs import replace
 
 from auditor.aws.plain import partition_of
 from auditor.errors import RunStopped, UsageError
@@ -25,34 +21,31 @@ from auditor.offline.fix_kit.acl_jobs import (
     AclJobs,
     JobWriter,
     WrongKeys,
-    access_control,
+    acl_values,
 )
 from auditor.offline.fix_kit.folder import KitFolder
 from auditor.offline.fix_kit.policy_change import (
-    UNINTENDED,
     Carried,
     GrantReader,
     KitObject,
     PolicyDraft,
     PolicyWriter,
-    agreed,
     kit_objects,
+    lacking,
     no_policy,
-    sentences,
 )
 from auditor.offline.fix_kit.prefix_cover import KeyCover
-from auditor.offline.fix_kit.readiness import Assessment, Assessor, SeenObjects
+from auditor.offline.fix_kit.readiness import Assessment, SeenObjects, assess
 from auditor.offline.fix_kit.readme import BUCKET_ACL, POLICY_BEFORE, POLICY_FILE, Kit, readme
-from auditor.offline.iam.arns import Arns
+from auditor.offline.iam.policy import Arns
 from auditor.progress import Snapshot
 from auditor.runs.reading import RunReader
 from auditor.runs.run_files import RunPlan
-from auditor.text import counted, visible
-from auditor.verdict.change import OBJECT_WRITER, BucketChange
+from auditor.text import visible
+from auditor.verdict.change import BucketChange
 
 MOST_ACLS: Final = 10_000
 """Largest number of different ACLs that are counted, to find the most frequent ones."""
-PREFERRED: Final = "BucketOwnerPreferred"
 _AT_ONCE: Final = 1024
 _READY: Final = Assessment((), ())
 
@@ -83,15 +76,7 @@ class FixKit:
         with KitFolder(self._place) as folder:
             draft = self._draft(grants, PolicyWriter(target.bucket, arns, facts.semantics, self._policy or ""))
             self._objects, self._reading = 0, 2
-            account = facts.owner_account
-            writer = JobWriter(
-                folder,
-                target.bucket,
-                run_id=self._run.run_id,
-                versions=target.versions,
-                arns=arns,
-                account=account if isinstance(account, str) and re.fullmatch("[0-9]{12}", account) else None,
-            )
+            writer = JobWriter(folder, self._run, arns)
             jobs = AclJobs(writer, [acl for acl, _ in self._acls.most_common(MOST_RESTORED)])
             keys = WrongKeys(writer, self._file)
             for one in self._counted(kit_objects(self._run)):
@@ -153,74 +138,41 @@ class FixKit:
         )
 
     def _finish(
-        self,
-        folder: KitFolder,
-        draft: PolicyDraft,
-        grants: GrantReader,
-        jobs: AclJobs,
-        keys: WrongKeys,
+        self, folder: KitFolder, draft: PolicyDraft, grants: GrantReader, jobs: AclJobs, keys: WrongKeys
     ) -> Kit:
         """Write the remaining files, and return the kit."""
-        facts, target, summary = self._file.facts, self._file.target, self._run.summary
-        bucket_acl = facts.acl if isinstance(facts.acl, Acl) else None
-        if bucket_acl is not None and any(grant.grantee != self._own for grant in bucket_acl.grants):
-            value = {"Bucket": target.bucket, "AccessControlPolicy": access_control(bucket_acl)}
-            folder.put(BUCKET_ACL, json.dumps(value, indent=1) + "\n")
+        facts, target = self._file.facts, self._file.target
+        if isinstance(facts.acl, Acl) and any(grant.grantee != self._own for grant in facts.acl.grants):
+            folder.put_json(BUCKET_ACL, {"Bucket": target.bucket, "AccessControlPolicy": acl_values(facts.acl)})
         if draft.text is not None:
             folder.put(POLICY_FILE, draft.text)
             if self._policy:
                 folder.put(POLICY_BEFORE, self._policy)
         acls_off = facts.ownership == BUCKET_OWNER_ENFORCED
-        assessor = Assessor(target, facts, self._seen)
-        lacking_now, lacking_after = _lacking(draft, grants)
-        change = BucketChange(acls=False, policy=draft.text)
-        kit = Kit(
-            run=self._run.run_id,
-            source=self._run.uri,
-            bucket=target.bucket,
-            versions=target.versions,
-            place=str(folder.place),
-            files=(),
-            acls_off=acls_off,
-            now=_READY if acls_off else assessor.assess(lacking_now),
-            after=_READY if acls_off else assessor.assess(lacking_after),
-            policy=draft,
-            has_policy_before=bool(self._policy),
-            ownership=PREFERRED if facts.ownership == PREFERRED else OBJECT_WRITER,
-            left_out=dict(grants.left_out),
-            kept={reason.value: number for reason, number in self._closer.kept.items()},
-            changing=tuple(jobs.changing),
-            restoring=tuple(jobs.restoring),
-            others=jobs.others,
-            key_jobs=tuple(keys.changing),
-            keys_kept={reason.value: number for reason, number in keys.kept.items()},
-            remarks=tuple(change.remarks(facts)),
-            exceptions=() if summary is None else tuple(one for one in summary.exceptions if one.matched),
-            has_bucket_acl=BUCKET_ACL in folder.names,
+        now, after = (
+            _READY if acls_off else assess(target, facts, self._seen, without) for without in lacking(draft, grants)
         )
-        return _kept(folder, kit)
-
-
-def _kept(folder: KitFolder, kit: Kit) -> Kit:
-    """Write the documents that name all files, give the folder its name, and return the kit."""
-    kit = replace(kit, files=("README.md", *sorted(folder.names), "readiness.json", "kit.json"))
-    folder.put("README.md", readme(kit))
-    document = kit.to_dict()
-    folder.put("readiness.json", json.dumps(document["readiness"], indent=1) + "\n")
-    folder.put("kit.json", json.dumps(document, indent=1) + "\n")
-    folder.keep()
-    return kit
-
-
-def _lacking(draft: PolicyDraft, grants: GrantReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return sentences on the grants that the present policy does not carry, and on those that the kit's policy does
-    not. An exposed object has grants to named accounts, too, which its audience does not show.
-    """
-    uncarried = {reason: number for reason, number in grants.left_out.items() if reason not in UNINTENDED}
-    never = (*draft.left_out, *sentences(uncarried))
-    now = "have grants that the present policy does not carry"
-    words = f"{counted(grants.carrying, 'object')} {agreed(now, grants.carrying)}"
-    return ((*((words,) if grants.carrying and not draft.nothing else ()), *never), (*draft.lacking, *never))
+        kit = Kit(
+            run=self._run,
+            place=str(folder.place),
+            files=("README.md", *sorted(folder.names), "readiness.json", "kit.json"),
+            acls_off=acls_off,
+            now=now,
+            after=after,
+            policy=draft,
+            left_out=grants.left_out,
+            kept=self._closer.kept,
+            acls=jobs,
+            keys=keys,
+            remarks=tuple(BucketChange(acls=False, policy=draft.text).remarks(facts)),
+            has_policy_before=bool(self._policy),
+        )
+        folder.put("README.md", readme(kit))
+        document = kit.to_dict()
+        folder.put_json("readiness.json", document["readiness"])
+        folder.put_json("kit.json", document)
+        folder.keep()
+        return kit
 
 
 def _facts_of(run: RunReader, file: RunPlan) -> tuple[str, str | None]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import secrets
 import shutil
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, Self, cast
+from typing import Any, BinaryIO, Final, Self, cast
 
 from auditor.errors import UsageError
 from auditor.runs.stores.local import output_errors, private
@@ -48,8 +49,7 @@ class KitFolder:
 
     def __init__(self, place: str) -> None:
         self.place = Path(place)
-        self.names: list[str] = []
-        """The names of the files, in the order in which they were begun."""
+        self._files: dict[str, KitFile] = {}
         self._open = ExitStack()
         shown = visible(place)
         if "://" in place or "\0" in place or not self.place.name:
@@ -61,29 +61,42 @@ class KitFolder:
             self._growing = self.place.with_name(f".{self.place.name}.{secrets.token_hex(4)}.tmp")
             self._growing.mkdir(mode=0o700)
 
-    def file(self, name: str) -> KitFile:
-        """Begin a file. It is complete when the kit is kept."""
-        return KitFile(self._opened(name), self.place / name)
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, in the order in which they were begun."""
+        return list(self._files)
 
-    def packed(self, name: str) -> KitFile:
-        """Begin a file that is compressed by gzip. Equal lines give equal bytes."""
-        packed = gzip.GzipFile("", "wb", _LEVEL, self._opened(name), mtime=0)
-        buffer = io.BufferedWriter(cast(io.RawIOBase, packed), _BUFFER)
-        return KitFile(self._open.enter_context(buffer), self.place / name)
+    def file(self, name: str, *, packed: bool = False) -> KitFile:
+        """Return a file, which the first call begins. It is complete when the kit is kept. packed: True to compress it
+        by gzip: equal lines give equal bytes.
+        """
+        if name not in self._files:
+            file = self._opened(name)
+            if packed:
+                raw = cast(io.RawIOBase, gzip.GzipFile("", "wb", _LEVEL, file, mtime=0))
+                file = self._open.enter_context(io.BufferedWriter(raw, _BUFFER))
+            self._files[name] = KitFile(file, self.place / name)
+        return self._files[name]
+
+    def _opened(self, name: str) -> BinaryIO:
+        with output_errors(self.place / name):
+            return self._open.enter_context(open(self._growing / name, "xb", buffering=_BUFFER, opener=private))
+
+    def lines(self, name: str) -> int:
+        """Return the number of lines of a file so far; 0 if it is not begun."""
+        return self._files[name].lines if name in self._files else 0
 
     def put(self, name: str, text: str) -> None:
         self.file(name).write(text.encode(errors="surrogatepass"))
+
+    def put_json(self, name: str, value: dict[str, Any]) -> None:
+        self.put(name, json.dumps(value, indent=1) + "\n")
 
     def keep(self) -> None:
         """Close all files, and give the folder its name."""
         with output_errors(self.place):
             self._open.close()
             os.replace(self._growing, self.place)
-
-    def _opened(self, name: str) -> BinaryIO:
-        self.names.append(name)
-        with output_errors(self.place / name):
-            return self._open.enter_context(open(self._growing / name, "xb", buffering=_BUFFER, opener=private))
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ from auditor.model.bucket import Semantics
 from auditor.model.object import ALL_USERS, ANONYMOUS_OWNER, AUTHENTICATED_USERS, PUBLIC_GROUPS, Acl, Outcome
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.offline.fix_kit.prefix_cover import Cover
-from auditor.offline.iam.arns import Arns
+from auditor.offline.iam.policy import Arns
 from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
 from auditor.verdict.change import MOST_BYTES
@@ -74,7 +74,7 @@ class KitObject(NamedTuple):
     """
 
     line: ObjectLine
-    excepted: frozenset[GrantName]
+    excepted: frozenset[GrantName] = frozenset()
     excepted_rules: frozenset[str] = frozenset()
 
     @property
@@ -109,20 +109,15 @@ def _public(acl: Acl) -> frozenset[GrantName]:
 
 def kit_objects(run: RunReader) -> Iterator[KitObject]:
     """Yield the objects of a run in order, each with the exceptions that its findings name. Blocks."""
-    none: frozenset[GrantName] = frozenset()
     for _, files in run.by_part():
-        excepted: dict[tuple[str, str | None], set[GrantName]] = {}
-        rules: dict[tuple[str, str | None], set[str]] = {}
+        covered: dict[tuple[str, str | None], list[FindingLine]] = {}
         for found in run.part(FindingLine, files.get("findings")):
-            if not found.exception or found.key is None:
-                continue
-            rules.setdefault((found.key, found.version_id), set()).add(found.rule)
-            if found.grantee in PUBLIC and found.permission:
-                excepted.setdefault((found.key, found.version_id), set()).add((found.grantee, found.permission))
+            if found.exception and found.key is not None:
+                covered.setdefault((found.key, found.version_id), []).append(found)
         for line in run.part(ObjectLine, files.get("objects")):
-            names = excepted.get((line.key, line.version_id)) if excepted else None
-            covered = rules.get((line.key, line.version_id), ())
-            yield KitObject(line, frozenset(names) if names else none, frozenset(covered))
+            mine = covered.get((line.key, line.version_id), ())
+            public = ((one.grantee, one.permission) for one in mine if one.grantee in PUBLIC and one.permission)
+            yield KitObject(line, frozenset(public), frozenset(one.rule for one in mine)) if mine else KitObject(line)
 
 
 def sentences(left_out: Mapping[LeftOut, int]) -> Iterator[str]:
@@ -334,11 +329,8 @@ class PolicyWriter:
     def _principal(self, grantees: list[str]) -> dict[str, list[str]]:
         if self._semantics is not Semantics.CEPH:
             return {"CanonicalUser": grantees}
-        found = []
-        for grantee in grantees:
-            tenant, _, user = grantee.rpartition("$")
-            found.append(f"arn:aws:iam::{tenant}:user/{user}")
-        return {"AWS": found}
+        names = (grantee.rpartition("$") for grantee in grantees)
+        return {"AWS": [f"arn:aws:iam::{tenant}:user/{user}" for tenant, _, user in names]}
 
     def _resource(self, cover: Cover) -> str:
         pattern = self._arns.objects(self._bucket, cover.text)
@@ -369,16 +361,22 @@ class PolicyWriter:
 
     def _left_out(self) -> Iterator[str]:
         if self._special:
-            yield (
-                f"{_patterns(self._special)} with *, ? or $: not in the policy, because"
-                + (
-                    " this server has no escapes for them"
-                    if self._semantics is Semantics.CEPH
-                    else " the present policy has variables in the old Version 2008-10-17, which has no escapes"
-                )
-            )
+            reason = "the present policy has variables in the old Version 2008-10-17, which has no escapes"
+            reason = "this server has no escapes for them" if self._semantics is Semantics.CEPH else reason
+            yield f"{_patterns(self._special)} with *, ? or $: not in the policy, because {reason}"
         if self._hidden:
             yield f"{_patterns(self._hidden)} with control characters: not in the policy"
+
+
+def lacking(draft: PolicyDraft, grants: GrantReader) -> tuple[list[str], list[str]]:
+    """Return sentences on the grants that the present policy does not carry, and on those that the kit's policy does
+    not. An exposed object has grants to named accounts, too, which its audience does not show.
+    """
+    uncarried = {reason: number for reason, number in grants.left_out.items() if reason not in UNINTENDED}
+    never = [*draft.left_out, *sentences(uncarried)]
+    now = "have grants that the present policy does not carry"
+    words = [f"{counted(grants.carrying, 'object')} {agreed(now, grants.carrying)}"]
+    return [*(words if grants.carrying and not draft.nothing else ()), *never], [*draft.lacking, *never]
 
 
 def _patterns(number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, Final
 
@@ -97,62 +97,57 @@ class SeenObjects:
             self.owners[owner if known else OTHERS] += 1
 
 
-class Assessor:
-    """Assesses the readiness from the counts of a whole run."""
+def assess(target: Target, facts: BucketFacts, seen: SeenObjects, lacking: Iterable[str]) -> Assessment:
+    """Return the readiness by the counts of a whole run. lacking: sentences on the grants that the bucket policy is to
+    carry and does not.
+    """
+    return Assessment((*_of_bucket_acl(facts), *_of_owners(seen), *lacking), tuple(_unknown(target, facts, seen)))
 
-    def __init__(self, target: Target, facts: BucketFacts, seen: SeenObjects) -> None:
-        self._target = target
-        self._facts = facts
-        self._seen = seen
 
-    def assess(self, lacking: tuple[str, ...]) -> Assessment:
-        """Return the readiness. lacking: sentences on the grants that the bucket policy is to carry and does not."""
-        return Assessment((*self._of_bucket_acl(), *self._of_owners(), *lacking), tuple(self._unknown()))
+def _of_bucket_acl(facts: BucketFacts) -> Iterator[str]:
+    held: dict[str, list[str]] = {}
+    for grant in facts.acl.grants if isinstance(facts.acl, Acl) else ():
+        if grant.grantee != facts.owner:
+            held.setdefault(grant.grantee, []).append(grant.permission)
+    for grantee, permissions in list(held.items())[:MOST_NAMED]:
+        name = _NAMES.get(grantee, f"the other account {visible(grantee)}")
+        yield f"S3 refuses while the bucket's ACL grants {visible(', '.join(permissions))} to {name}"
+    if (more := len(held) - MOST_NAMED) > 0:
+        yield f"S3 refuses while the bucket's ACL grants something to {more:,} more"
 
-    def _of_bucket_acl(self) -> Iterator[str]:
-        acl = self._facts.acl
-        if not isinstance(acl, Acl):
-            return
-        held: dict[str, list[str]] = {}
-        for grant in acl.grants:
-            if grant.grantee != self._facts.owner:
-                held.setdefault(grant.grantee, []).append(grant.permission)
-        for grantee, permissions in list(held.items())[:MOST_NAMED]:
-            name = _NAMES.get(grantee, f"the other account {visible(grantee)}")
-            yield f"S3 refuses while the bucket's ACL grants {visible(', '.join(permissions))} to {name}"
-        if (more := len(held) - MOST_NAMED) > 0:
-            yield f"S3 refuses while the bucket's ACL grants something to {more:,} more"
 
-    def _of_owners(self) -> Iterator[str]:
-        for owner, number in self._seen.owners.most_common(MOST_NAMED):
-            name = "nobody (the anonymous user)" if owner == ANONYMOUS_OWNER else visible(owner)
-            words = "would belong to the bucket's owner, so that an Allow of the bucket policy reaches them"
-            yield f"{counted(number, 'object')} of the owner {name} {words}"
-        if (more := len(self._seen.owners) - MOST_NAMED) > 0:
-            yield f"objects of {more:,} more owners would belong to the bucket's owner"
+def _of_owners(seen: SeenObjects) -> Iterator[str]:
+    for owner, number in seen.owners.most_common(MOST_NAMED):
+        name = "nobody (the anonymous user)" if owner == ANONYMOUS_OWNER else visible(owner)
+        words = "would belong to the bucket's owner, so that an Allow of the bucket policy reaches them"
+        yield f"{counted(number, 'object')} of the owner {name} {words}"
+    if (more := len(seen.owners) - MOST_NAMED) > 0:
+        yield f"objects of {more:,} more owners would belong to the bucket's owner"
 
-    def _unknown(self) -> Iterator[str]:
-        yield from self._unlisted()
-        for name, words in {**_NEEDED, **_HELPING}.items():
-            fact = getattr(self._facts, name)
-            if isinstance(fact, Unread) or (name in _NEEDED and isinstance(fact, Skipped)):
-                yield f"{words} was not read ({_reason(fact)})"
-        for reason, number in self._seen.unread.most_common(MOST_NAMED):
-            yield f"the ACL of {counted(number, 'object')} was not read ({visible(reason)})"
 
-    def _unlisted(self) -> Iterator[str]:
-        """Yield sentences on the objects that the run did not list."""
-        target, versioning = self._target, self._facts.versioning
-        if target.prefix or target.start_after is not None or target.stop_at is not None:
-            yield "the run covered only a part of the bucket: audit the whole bucket"
-        if self._facts.semantics is not Semantics.AWS:
-            yield "the server is not AWS, and may not have Object Ownership"
-        if target.versions or versioning == "Never":
-            return
-        if isinstance(versioning, str):
-            yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
-        else:
-            yield f"it is not known whether the bucket keeps older versions ({_reason(versioning)})"
+def _unknown(target: Target, facts: BucketFacts, seen: SeenObjects) -> Iterator[str]:
+    yield from _unlisted(target, facts)
+    for name, words in {**_NEEDED, **_HELPING}.items():
+        fact = getattr(facts, name)
+        if isinstance(fact, Unread) or (name in _NEEDED and isinstance(fact, Skipped)):
+            yield f"{words} was not read ({_reason(fact)})"
+    for reason, number in seen.unread.most_common(MOST_NAMED):
+        yield f"the ACL of {counted(number, 'object')} was not read ({visible(reason)})"
+
+
+def _unlisted(target: Target, facts: BucketFacts) -> Iterator[str]:
+    """Yield sentences on the objects that the run did not list."""
+    versioning = facts.versioning
+    if target.prefix or target.start_after is not None or target.stop_at is not None:
+        yield "the run covered only a part of the bucket: audit the whole bucket"
+    if facts.semantics is not Semantics.AWS:
+        yield "the server is not AWS, and may not have Object Ownership"
+    if target.versions or versioning == "Never":
+        return
+    if isinstance(versioning, str):
+        yield "the bucket keeps older versions, and the run did not look at them: audit with --versions"
+    else:
+        yield f"it is not known whether the bucket keeps older versions ({_reason(versioning)})"
 
 
 def _reason(fact: Unread | Skipped) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from auditor.hashing.batch.job import NO_ACCOUNT, NO_BUCKET, NO_ROLE
-from auditor.model.exception import ExceptionUse
+from auditor.model.json_codec import plain
 from auditor.offline.fix_kit.acl_jobs import (
     KEY_ROLE,
     KEY_SNAPSHOT,
@@ -18,27 +18,29 @@ from auditor.offline.fix_kit.acl_jobs import (
     OTHERS,
     ROLE,
     SNAPSHOT,
+    AclJobs,
     JobFiles,
     Kept,
-    KeptKey,
+    WrongKeys,
+    kept_sentences,
 )
-from auditor.offline.fix_kit.policy_change import LeftOut, PolicyDraft, agreed, sentences
+from auditor.offline.fix_kit.policy_change import LeftOut, PolicyDraft, sentences
 from auditor.offline.fix_kit.readiness import Assessment
 from auditor.reports.phrases import shell_line
 from auditor.reports.text_table import TableLayout, labelled
+from auditor.runs.reading import RunReader
 from auditor.text import counted, visible
+from auditor.verdict.change import OBJECT_WRITER
 
 POLICY_FILE: Final = "policy.json"
 
 
 class Kit(Struct, frozen=True, kw_only=True):
-    """A kit that was written."""
+    """A kit that was written. run: the run whose bucket it repairs. acls, keys: wrote the jobs on ACLs, and those that
+    put objects under an allowed KMS key (E03).
+    """
 
-    run: str
-    source: str
-    """Path or URI of the run's folder."""
-    bucket: str
-    versions: bool
+    run: RunReader
     place: str
     files: tuple[str, ...]
     acls_off: bool
@@ -46,25 +48,18 @@ class Kit(Struct, frozen=True, kw_only=True):
     now: Assessment
     after: Assessment
     policy: PolicyDraft
-    has_policy_before: bool
-    ownership: str
-    """Object Ownership before the kit."""
-    left_out: dict[LeftOut, int]
+    left_out: Mapping[LeftOut, int]
     """Number of objects with a grant that the policy does not carry, by the reason."""
-    kept: dict[str, int]
+    kept: Mapping[Kept, int]
     """Number of exposed objects that keep their ACL, by the reason."""
-    changing: tuple[JobFiles, ...]
-    restoring: tuple[JobFiles, ...]
-    others: int
-    """Number of changed objects that no job brings back, but a line of restore-others.jsonl."""
-    key_jobs: tuple[JobFiles, ...]
-    """The jobs that put objects under an allowed KMS key (E03)."""
-    keys_kept: dict[str, int]
-    """Number of objects under a wrong key that no job changes, by the reason."""
+    acls: AclJobs
+    keys: WrongKeys
     remarks: tuple[str, ...]
-    exceptions: tuple[ExceptionUse, ...]
-    has_bucket_acl: bool
-    """True if the bucket's own ACL grants something to others, and the kit has it."""
+    has_policy_before: bool
+
+    @property
+    def bucket(self) -> str:
+        return self.run.bucket_name
 
     @property
     def exit_code(self) -> int:
@@ -84,11 +79,11 @@ class Kit(Struct, frozen=True, kw_only=True):
     @property
     def ask(self) -> str:
         """The beginning of each of these commands."""
-        return shell_line("auditor", "what-if", self.source)
+        return shell_line("auditor", "what-if", self.run.uri)
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "run": self.run,
+            "run": self.run.run_id,
             "target": f"s3://{self.bucket}",
             "out": self.place,
             "files": list(self.files),
@@ -99,44 +94,32 @@ class Kit(Struct, frozen=True, kw_only=True):
                 "statements_added": self.policy.added,
                 "reasons": list(self.policy.reasons),
                 "keys_left_out": list(self.policy.left_out),
-                "grants_left_out": {reason.value: number for reason, number in self.left_out.items() if number},
+                "grants_left_out": plain({reason: number for reason, number in self.left_out.items() if number}),
             },
-            "jobs": [one._asdict() for one in self.changing],
-            "exposed_objects_kept": self.kept,
-            "restore": {"jobs": [one._asdict() for one in self.restoring], "others": self.others},
-            "keys": {"jobs": [one._asdict() for one in self.key_jobs], "kept": self.keys_kept},
+            "jobs": [one._asdict() for one in self.acls.changing],
+            "exposed_objects_kept": plain(self.kept),
+            "restore": {"jobs": [one._asdict() for one in self.acls.restoring], "others": self.acls.others},
+            "keys": {"jobs": [one._asdict() for one in self.keys.changing], "kept": plain(self.keys.kept)},
             "what_if": list(self.what_if),
             "remarks": list(self.remarks),
         }
 
 
+PREFERRED: Final = "BucketOwnerPreferred"
 POLICY_BEFORE: Final = "policy-before.json"
 BUCKET_ACL: Final = "bucket-acl-before.json"
 _LABEL: Final = 18
 _COLUMNS: Final = 100
-_KEPT: Final[Mapping[Kept, str]] = {
-    Kept.INTENDED: "are exposed by intent, as an exception says: their ACLs stay",
-    Kept.BY_POLICY: "are exposed by the bucket policy, not by their ACL: look at `auditor what-if`",
-    Kept.UNREAD: "have an ACL that was not read, and that may open them besides the bucket policy",
-    Kept.ANONYMOUS: "belong to the anonymous user, so that anyone may open them again: copy them over themselves, or"
-    " turn ACLs off",
-    Kept.FOREIGN: "belong to an account that does not let the bucket's owner change the ACL: ask it, or turn ACLs off",
-}
-
-_KEY_KEPT: Final[Mapping[KeptKey, str]] = {
-    KeptKey.TWO_LAYERS: "are under two layers of KMS (DSSE-KMS), which S3 does not update: copy them over themselves",
-    KeptKey.LOCKED: "are protected by Object Lock, so that S3 refuses to change the key: copy them to new versions",
-}
 
 
 def table(kit: Kit, columns: int) -> str:
     """Return the kit as a table for a terminal, safe to print."""
     layout = TableLayout(max(columns, 40), _LABEL)
     sections = [
-        layout.listed("Fix kit", [f"{visible(kit.place)}, of the run {kit.run} of s3://{kit.bucket}"]),
+        layout.listed("Fix kit", [f"{visible(kit.place)}, of the run {kit.run.run_id} of s3://{kit.bucket}"]),
         *_readiness(kit, layout),
         *([] if kit.acls_off else [layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]),
-        *([layout.listed("Key jobs", _key_jobs(kit))] if kit.key_jobs or kit.keys_kept else []),
+        *([layout.listed("Key jobs", _key_jobs(kit))] if kit.keys.changing or kit.keys.kept else []),
         layout.listed("Back", _back(kit)),
         layout.listed("Remarks", kit.remarks),
         # People copy the commands: they are never cut.
@@ -170,28 +153,25 @@ def _policy(kit: Kit) -> Iterator[str]:
 
 
 def _jobs(kit: Kit) -> Iterator[str]:
-    for job in kit.changing:
+    for job in kit.acls.changing:
         yield f"{job.request} with {job.manifest}: {counted(job.objects, 'object')}"
-    if not kit.changing:
+    if not kit.acls.changing:
         yield "no object is exposed by an ACL that a job could change"
-    for name, number in kit.kept.items():
-        yield f"{counted(number, 'exposed object')} {agreed(_KEPT[Kept(name)], number)}"
+    yield from kept_sentences(kit.kept, "exposed object")
 
 
 def _key_jobs(kit: Kit) -> Iterator[str]:
-    for job in kit.key_jobs:
+    for job in kit.keys.changing:
         yield f"{job.request} with {job.manifest}: {counted(job.objects, 'object')} under an allowed KMS key"
-    for name, number in kit.keys_kept.items():
-        yield f"{counted(number, 'object')} {agreed(_KEY_KEPT[KeptKey(name)], number)}"
+    yield from kept_sentences(kit.keys.kept, "object")
 
 
 def _back(kit: Kit) -> Iterator[str]:
-    if kit.restoring:
-        names = f"{kit.restoring[0].request} to {kit.restoring[-1].request}"
-        objects = sum(job.objects for job in kit.restoring)
-        yield f"{names if kit.restoring[1:] else kit.restoring[0].request}: {counted(objects, 'object')}"
-    if kit.others:
-        yield f"{OTHERS}: {counted(kit.others, 'object')} with further ACLs, one line each"
+    if jobs := kit.acls.restoring:
+        names = dict.fromkeys((jobs[0].request, jobs[-1].request))
+        yield f"{' to '.join(names)}: {counted(sum(job.objects for job in jobs), 'object')}"
+    if kit.acls.others:
+        yield f"{OTHERS}: {counted(kit.acls.others, 'object')} with further ACLs, one line each"
     if kit.policy.text is not None:
         yield f"{POLICY_BEFORE}: the present policy" if kit.has_policy_before else "there is no bucket policy now"
 
@@ -202,56 +182,38 @@ def _text(sections: Iterable[Iterable[str]]) -> str:
 
 def readme(kit: Kit) -> str:
     """Return README.md."""
-    layout = TableLayout(_COLUMNS, _LABEL)
+    layout, off = TableLayout(_COLUMNS, _LABEL), kit.acls_off
+    last = [_audit_again(kit, "E03 finds nothing any more")] if off else [*_last_steps(kit)]
+    steps = [*(() if off else (*_policy_step(kit), *_job_steps(kit))), *_key_steps(kit), *last]
+    ready = [
+        "## Is the bucket ready for ACLs to be turned off?",
+        _block(_readiness(kit, layout)),
+        "Not seen by any run: programs that upload with an ACL. With ACLs off, S3 refuses such uploads"
+        " (AccessControlListNotSupported), except those with `bucket-owner-full-control`.",
+    ]
     parts = [
         f"# Fix kit for s3://{kit.bucket}",
-        f"Made from the run {kit.run}. Nothing was changed and no call was sent: each step below is for you to review"
-        " and to send. The files describe the objects as the run saw them. If the run is not from today, audit again"
-        " first.",
-        *(_of_keys(kit, layout) if kit.acls_off else _of_acls(kit, layout)),
+        f"Made from the run {kit.run.run_id}. Nothing was changed and no call was sent: each step below is for you to"
+        " review and to send. The files describe the objects as the run saw them. If the run is not from today, audit"
+        " again first.",
+        *(["ACLs are off on this bucket (BucketOwnerEnforced): the kit changes only KMS keys."] if off else ready),
+        "## Steps",
+        *(f"{number}. {step}" for number, step in enumerate(steps, 1)),
+        "## How to go back",
+        *(_keys_back(kit) if off else _going_back(kit)),
+        *(["## What the kit leaves as it is"] if kit.keys.kept or not off else []),
+        *_left(kit, layout),
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def _of_keys(kit: Kit, layout: TableLayout) -> Iterator[str]:
-    yield "ACLs are off on this bucket (BucketOwnerEnforced): the kit changes only KMS keys."
-    yield "## Steps"
-    yield from _numbered([*_key_steps(kit), _audit_again(kit, "E03 finds nothing any more")])
-    yield "## How to go back"
-    yield from _keys_back(kit)
-    if kit.keys_kept:
-        yield "## What the kit leaves as it is"
-        yield _block(_text([layout.listed("Key jobs", _key_jobs(kit))]))
-
-
-def _of_acls(kit: Kit, layout: TableLayout) -> list[str]:
-    return [
-        "## Is the bucket ready for ACLs to be turned off?",
-        _block(_text(_readiness(kit, layout))),
-        "Not seen by any run: programs that upload with an ACL. With ACLs off, S3 refuses such uploads"
-        " (AccessControlListNotSupported), except those with `bucket-owner-full-control`.",
-        "## Steps",
-        *_steps(kit),
-        "## How to go back",
-        *_going_back(kit),
-        *_notes(kit, layout),
-    ]
-
-
-def _block(text: str) -> str:
+def _block(sections: Iterable[Iterable[str]]) -> str:
+    text = _text(sections)
     return f"```text\n{text}```" if text else ""
 
 
-def _steps(kit: Kit) -> Iterator[str]:
-    yield from _numbered([*_policy_step(kit), *_job_steps(kit), *_key_steps(kit), *_last_steps(kit)])
-
-
-def _numbered(steps: Iterable[str]) -> Iterator[str]:
-    return (f"{number}. {step}" for number, step in enumerate(steps, 1))
-
-
 def _audit_again(kit: Kit, wanted: str) -> str:
-    versions = " --versions" if kit.versions else ""
+    versions = " --versions" if kit.run.begun_with.target.versions else ""
     return f"Audit again, and see that {wanted}:\n\n       auditor audit s3://{kit.bucket}{versions}"
 
 
@@ -273,7 +235,7 @@ def _policy_step(kit: Kit) -> Iterator[str]:
 
 
 def _job_steps(kit: Kit) -> Iterator[str]:
-    if not kit.changing:
+    if not kit.acls.changing:
         return
     yield (
         f"Make a role for S3 Batch Operations with the policy `{ROLE}`, which trusts"
@@ -281,7 +243,7 @@ def _job_steps(kit: Kit) -> Iterator[str]:
         f" `.json` of a job replace `{NO_BUCKET}` and `{NO_ROLE}`, and `{NO_ACCOUNT}` where it occurs. Ask what"
         f" closes when no public grant counts, grants by intent included:\n\n       {kit.ask} --ignore-public-acls"
     )
-    for job in kit.changing:
+    for job in kit.acls.changing:
         yield (
             f"Review `{job.manifest}` ({counted(job.objects, 'object')}), upload it, and create the job. It waits for"
             f" your confirmation:\n\n{_commands(kit, job)}\n\n"
@@ -290,7 +252,7 @@ def _job_steps(kit: Kit) -> Iterator[str]:
 
 
 def _key_steps(kit: Kit) -> Iterator[str]:
-    for job in kit.key_jobs:
+    for job in kit.keys.changing:
         yield (
             f"Review `{job.manifest}` ({counted(job.objects, 'object')} under a KMS key that [rules.E03] does not"
             f" allow), and upload it. Make a role for S3 Batch Operations with the policy `{KEY_ROLE}`, which trusts"
@@ -302,8 +264,9 @@ def _key_steps(kit: Kit) -> Iterator[str]:
 
 
 def _commands(kit: Kit, job: JobFiles) -> str:
+    key = f"fix-kit/{kit.run.run_id}/{job.manifest}"
     return (
-        f"       aws s3api put-object --bucket MANIFESTS --key fix-kit/{kit.run}/{job.manifest} --body {job.manifest}\n"
+        f"       aws s3api put-object --bucket MANIFESTS --key {key} --body {job.manifest}\n"
         f"       aws s3control create-job --cli-input-json file://{job.request}\n"
         "       aws s3control update-job-status --account-id ACCOUNT --job-id JOB --requested-job-status Ready"
     )
@@ -324,17 +287,19 @@ def _last_steps(kit: Kit) -> Iterator[str]:
 
 
 def _going_back(kit: Kit) -> Iterator[str]:
+    others, ownership = kit.acls.others, kit.run.begun_with.facts.ownership
+    ownership = ownership if ownership == PREFERRED else OBJECT_WRITER
     yield (
-        f"- To turn ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={kit.ownership}`."
+        f"- To turn ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={ownership}`."
         " The ACLs and owners that the objects had before come back."
     )
-    if kit.has_bucket_acl:
+    if BUCKET_ACL in kit.files:
         yield f"- The bucket's own ACL: `aws s3api put-bucket-acl --cli-input-json file://{BUCKET_ACL}`."
     if kit.policy.text is not None and kit.has_policy_before:
         yield f"- The policy: `aws s3api put-bucket-policy --bucket {kit.bucket} --policy file://{POLICY_BEFORE}`."
     elif kit.policy.text is not None:
         yield f"- The policy: `aws s3api delete-bucket-policy --bucket {kit.bucket}`; there was none."
-    if kit.changing:
+    if kit.acls.changing:
         yield (
             f"- The ACLs: `{SNAPSHOT}` has the ACL of each object as it was read. A job sets one ACL, so that each of"
             f" the most frequent ACLs, at most {MOST_RESTORED}, has a job of its own, `restore-NN.json` with"
@@ -342,33 +307,37 @@ def _going_back(kit: Kit) -> Iterator[str]:
             " public grants."
         )
     yield from _keys_back(kit)
-    if kit.others:
+    if others:
         yield (
-            f"- {counted(kit.others, 'object')} with further ACLs: `{OTHERS}` has the parameters of a call each:\n\n"
+            f"- {counted(others, 'object')} with further ACLs: `{OTHERS}` has the parameters of a call each:\n\n"
             '      while IFS= read -r line; do aws s3api put-object-acl --cli-input-json "$line"; done < ' + OTHERS
         )
 
 
 def _keys_back(kit: Kit) -> Iterator[str]:
-    if kit.key_jobs:
+    if kit.keys.changing:
         yield (
             f"- The KMS keys: `{KEY_SNAPSHOT}` has the key of each object as it was read. `aws s3api"
             " update-object-encryption` switches one object back to it, if the key belongs to the bucket's account."
         )
 
 
-def _notes(kit: Kit, layout: TableLayout) -> Iterator[str]:
-    yield "## What the kit leaves as it is"
-    yield _block(_text([layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))]))
-    if kit.keys_kept:
-        yield _block(_text([layout.listed("Key jobs", _key_jobs(kit))]))
+def _left(kit: Kit, layout: TableLayout) -> Iterator[str]:
+    """Yield the blocks on what the kit leaves as it is. A kit for keys alone has no words on ACLs."""
+    if not kit.acls_off:
+        yield _block([layout.listed("Policy", _policy(kit)), layout.listed("ACL jobs", _jobs(kit))])
+    if kit.keys.kept:
+        yield _block([layout.listed("Key jobs", _key_jobs(kit))])
+    if kit.acls_off:
+        return
     if kit.remarks:
-        yield _block(_text([layout.listed("Remarks", kit.remarks)]))
-    if kit.exceptions:
+        yield _block([layout.listed("Remarks", kit.remarks)])
+    summary = kit.run.summary
+    if exceptions := [one for one in summary.exceptions if one.matched] if summary else []:
         yield "Exceptions of the run's configuration, which say what is public by intent:"
         rows = (
             f"{visible(one.id)}: {visible(one.reason)} (owner {visible(one.owner or 'not named')}, until"
             f" {one.until or 'for ever'}, {counted(one.matched, 'match').replace('matchs', 'matches')})"
-            for one in kit.exceptions
+            for one in exceptions
         )
-        yield _block(_text([layout.listed("Exceptions", rows)]))
+        yield _block([layout.listed("Exceptions", rows)])

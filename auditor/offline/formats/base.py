@@ -42,7 +42,6 @@ class FormatOptions(Struct, frozen=True, kw_only=True):
 
 
 PLAIN: Final = FormatOptions()
-_SEVERITIES: Final = list(Severity)
 
 
 class RunLines(Protocol):
@@ -86,6 +85,8 @@ COLUMNS: Final = ExportEntry.__match_args__
 """The names of an entry's members."""
 _OF_FINDING: Final = tuple(name for name in COLUMNS if name not in ("kind", "bucket", "audience"))
 """The members that an entry has from the line of a finding."""
+_OF_VERDICT: Final = ("key", "version_id", "verdict", "since", "exception")
+"""The members that an entry has from the line of an object."""
 
 
 def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
@@ -100,14 +101,16 @@ def entries(summary: Summary, lines: RunLines) -> Iterator[ExportEntry]:
     for code, number in failed_of(summary).items():
         yield ExportEntry("not-hashed", bucket, message=f"{counted(number, 'object')} not hashed: {code}")
     for line in lines.findings():
-        yield _finding(bucket, line)
+        yield ExportEntry("finding", bucket, **{name: getattr(line, name) for name in _OF_FINDING})
     for undecided in lines.undecided():
         facts = ", ".join(f"{fact.action} {fact.code}" for fact in undecided.unread)
         message = f"could not be looked at: {facts}"
         yield ExportEntry("undecided", bucket, undecided.key, undecided.version_id, message=message)
     for found in lines.objects():
         if found.verdict not in (None, Verdict.PRIVATE):
-            yield _verdict(bucket, found)
+            same = {name: getattr(found, name) for name in _OF_VERDICT}
+            audience, reasons = "; ".join(found.audience) or None, "; ".join(found.reasons) or None
+            yield ExportEntry("verdict", bucket, audience=audience, message=reasons, **same)
 
 
 def coverage_sentence(summary: Summary) -> str:
@@ -134,11 +137,12 @@ def sums_of(groups: Iterable[Group]) -> list[tuple[tuple[str, str], PrefixCount]
         name = (action, code) if group.severity is None else (group.rule or "", group.severity)
         count = PrefixCount(group.count, since=group.since, samples=list(group.samples))
         found.setdefault(name, PrefixCount()).merge(count)
-    return sorted(found.items(), key=lambda one: (_rank(one[0][1]), -one[1].count, one[0]))
 
+    def order(one: tuple[tuple[str, str], PrefixCount]) -> tuple[int, int, tuple[str, str]]:
+        (_, word), count = one
+        return list(Severity).index(word) if isinstance(word, Severity) else 0, -count.count, one[0]
 
-def _rank(text: str) -> int:
-    return _SEVERITIES.index(text) if isinstance(text, Severity) else 0
+    return sorted(found.items(), key=order)
 
 
 def first_keys(samples: Iterable[Sample]) -> list[str]:
@@ -149,13 +153,3 @@ def first_keys(samples: Iterable[Sample]) -> list[str]:
 def encodable(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot hold, by their escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _finding(bucket: str, line: FindingLine) -> ExportEntry:
-    return ExportEntry("finding", bucket, **{name: getattr(line, name) for name in _OF_FINDING})
-
-
-def _verdict(bucket: str, line: ObjectLine) -> ExportEntry:
-    same = {name: getattr(line, name) for name in ("key", "version_id", "verdict", "since", "exception")}
-    audience, reasons = "; ".join(line.audience), "; ".join(line.reasons)
-    return ExportEntry("verdict", bucket, audience=audience or None, message=reasons or None, **same)

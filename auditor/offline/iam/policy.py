@@ -8,27 +8,39 @@ from typing import Any
 from msgspec import Struct
 
 from auditor.model.target import Target
-from auditor.offline.iam.actions import (
-    ACCOUNT_CALLS,
-    ACL_CALLS,
-    ALERT_CALLS,
-    AUDITED_KEYS,
-    BUCKET_CALLS,
-    EVENT_CALLS,
-    INVENTORY_CALLS,
-    INVENTORY_KEY,
-    KEY_POLICIES,
-    LEDGER_READS,
-    LEDGER_WRITES,
-    LISTING_CALLS,
-    QUEUE_CALLS,
-    READ_CALLS,
-    REPORTS_KEY,
-    ROLE_CALLS,
-    STORE_OBJECT_CALLS,
-    STORE_READS,
-)
-from auditor.offline.iam.arns import Arns
+from auditor.offline.iam import actions
+
+
+class Arns(Struct, frozen=True):
+    """Builds the ARNs of one partition for an IAM policy. An ARN built from a name matches any region and account."""
+
+    partition: str
+
+    def bucket(self, name: str) -> str:
+        return f"arn:{self.partition}:s3:::{name}"
+
+    def objects(self, bucket: str, prefix: str = "") -> str:
+        """Return an ARN pattern that matches the objects whose keys begin with `prefix`, taken literally."""
+        return f"{self.bucket(bucket)}/{_literal(prefix)}*"
+
+    def anywhere(self, service: str, resource: str) -> str:
+        return f"arn:{self.partition}:{service}:*:*:{resource}"
+
+    def queue(self, name: str) -> str:
+        return self.anywhere("sqs", name)
+
+    def table(self, name: str) -> str:
+        """Return the ARN of a DynamoDB table, given by its name or by its ARN."""
+        return name if name.startswith("arn:") else self.anywhere("dynamodb", f"table/{name}")
+
+    def event_bus(self, name: str) -> str:
+        """Return the ARN of an event bus, given by its name or by its ARN."""
+        return name if name.startswith("arn:") else self.anywhere("events", f"event-bus/{name}")
+
+
+def _literal(prefix: str) -> str:
+    """Escape `*`, `?` and `$`, which are special in the ARNs of a policy (IAM User Guide, policy variables)."""
+    return "".join(f"${{{character}}}" if character in "*?$" else character for character in prefix)
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -73,17 +85,17 @@ def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> d
     are read by assumed roles.
     """
     arns = Arns(partition)
-    own = [statement("Account", ACCOUNT_CALLS.values(), ["*"]), *_target_statements(targets, access, arns)]
+    own = [statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]), *_target_statements(targets, access, arns)]
     return document(
         *(own if targets else ()),
-        *([statement("Roles", ROLE_CALLS.values(), access.roles)] if access.roles else ()),
-        *key_statements("Keys", AUDITED_KEYS, access.audited_keys if access.hash else ()),
-        *key_statements("KeyPolicies", KEY_POLICIES, (access.audited_keys or ["*"]) if access.key_policies else ()),
-        *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
-        *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
-        *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),
-        *inventory_statements(access.inventory, STORE_READS, arns),
-        *key_statements("InventoryKey", INVENTORY_KEY, [access.inventory_key] if access.inventory else ()),
+        *statements("Roles", actions.ROLE_CALLS.values(), access.roles),
+        *statements("Keys", actions.AUDITED_KEYS, access.audited_keys if access.hash else ()),
+        *statements("KeyPolicies", actions.KEY_POLICIES, (access.audited_keys or ["*"]) if access.key_policies else ()),
+        *store_statements("Output", actions.STORE_OBJECT_CALLS, access.out, arns),
+        *statements("OutputKey", actions.REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
+        *store_statements("Manifests", actions.STORE_OBJECT_CALLS, access.manifests or "", arns),
+        *inventory_statements(access.inventory, actions.STORE_READS, arns),
+        *statements("InventoryKey", actions.INVENTORY_KEY, [access.inventory_key] if access.inventory else ()),
         *_fixity_statements(access, arns),
         *channel_statements(access.topics, access.event_bus, arns),
     )
@@ -98,8 +110,8 @@ def document(*statements: dict[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
-def statement(sid: str, actions: Iterable[str], resources: Iterable[str]) -> dict[str, Any]:
-    return {"Sid": sid, "Effect": "Allow", "Action": sorted(set(actions)), "Resource": list(resources)}
+def statement(sid: str, allowed: Iterable[str], resources: Iterable[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": sorted(set(allowed)), "Resource": list(resources)}
 
 
 def bucket_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
@@ -110,17 +122,17 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
     return sorted({arns.objects(target.bucket, target.prefix) for target in targets})
 
 
-def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
-    """Return a list with the one policy statement that allows `actions` on KMS keys; [] if there are no keys.
+def statements(sid: str, allowed: Iterable[str], resources: Iterable[str | None]) -> list[dict[str, Any]]:
+    """Return a list with the one policy statement that allows actions on these resources; [] if there are none.
 
-    sid: the ID of the statement. keys: ARNs; None is skipped.
+    sid: the ID of the statement. resources: ARNs; None and "" are skipped.
     """
-    found = [key for key in keys if key]
-    return [statement(sid, actions, found)] if found else []
+    found = [one for one in resources if one]
+    return [statement(sid, allowed, found)] if found else []
 
 
-def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the policy statements that allow to list the run folders in `s3://BUCKET[/PREFIX]`, and `actions` on them.
+def store_statements(sid: str, allowed: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
+    """Return the policy statements that allow to list the run folders in `s3://BUCKET[/PREFIX]`, and actions on them.
 
     Return [] if `out` is a local directory. sid: the beginning of the statements' IDs.
     """
@@ -130,17 +142,17 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
     prefix = prefix.strip("/")
     return [
         statement(f"{sid}List", ["s3:ListBucket"], [arns.bucket(bucket)]),
-        statement(sid, actions, [arns.objects(bucket, f"{prefix}/" if prefix else "")]),
+        statement(sid, allowed, [arns.objects(bucket, f"{prefix}/" if prefix else "")]),
     ]
 
 
-def inventory_statements(place: str | None, actions: Iterable[str], arns: Arns) -> list[dict[str, Any]]:
+def inventory_statements(place: str | None, allowed: Iterable[str], arns: Arns) -> list[dict[str, Any]]:
     """Return the policy statements that allow to list the reports of S3 Inventory, below their prefix alone, and
-    `actions` on them; without `actions`, to list them. [] for no place. place: `s3://BUCKET[/PREFIX]`.
+    actions on them; without actions, to list them. [] for no place. place: `s3://BUCKET[/PREFIX]`.
     """
     if place is None:
         return []
-    listing, reading = store_statements("Inventory", actions, place, arns)
+    listing, reading = store_statements("Inventory", allowed, place, arns)
     (whole,), (objects,) = listing["Resource"], reading["Resource"]
     below = objects.removeprefix(f"{whole}/")
     if below != "*":
@@ -153,9 +165,11 @@ def channel_statements(topics: Sequence[str], event_bus: str | None, arns: Arns)
 
     topics: ARNs of topics. event_bus: the name or the ARN of a bus.
     """
-    alerts = [statement("Alerts", ALERT_CALLS.values(), topics)] if topics else []
-    events = [statement("Events", EVENT_CALLS.values(), [arns.event_bus(event_bus)])] if event_bus else []
-    return alerts + events
+    buses = [arns.event_bus(event_bus)] if event_bus else []
+    return [
+        *statements("Alerts", actions.ALERT_CALLS.values(), topics),
+        *statements("Events", actions.EVENT_CALLS.values(), buses),
+    ]
 
 
 def table_of(ledger: str | None) -> str | None:
@@ -165,26 +179,21 @@ def table_of(ledger: str | None) -> str | None:
 
 def _target_statements(targets: Sequence[Target], access: Access, arns: Arns) -> list[dict[str, Any]]:
     versions = any(target.versions for target in targets)
-    inventory = INVENTORY_CALLS.values() if access.asks_inventory else ()
-    on_objects = []
-    if access.acl:
-        on_objects.append(ACL_CALLS[versions])
-    if access.head or access.hash:
-        on_objects.append(READ_CALLS[versions])
-    statements = [
-        statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions], *inventory], bucket_arns(targets, arns)),
+    inventory = actions.INVENTORY_CALLS.values() if access.asks_inventory else ()
+    on_buckets = [*actions.BUCKET_CALLS.values(), actions.LISTING_CALLS[versions], *inventory]
+    on_objects = [actions.ACL_CALLS[versions]] if access.acl else []
+    on_objects += [actions.READ_CALLS[versions]] if access.head or access.hash else []
+    return [
+        statement("Bucket", on_buckets, bucket_arns(targets, arns)),
+        *statements("Objects", on_objects, object_arns(targets, arns) if on_objects else ()),
     ]
-    if on_objects:
-        statements.append(statement("Objects", on_objects, object_arns(targets, arns)))
-    return statements
 
 
 def _fixity_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
-    statements = []
-    if access.queue:
-        name = access.queue.rstrip("/").rpartition("/")[2]
-        statements.append(statement("Queue", [QUEUE_CALLS["SendMessageBatch"]], [arns.queue(name)]))
-    if table := table_of(access.ledger):
-        # An audit writes S3's own checksums even if it hashes nothing.
-        statements.append(statement("Ledger", [*LEDGER_READS, *LEDGER_WRITES], [arns.table(table)]))
-    return statements
+    queue, table = (access.queue or "").rstrip("/").rpartition("/")[2], table_of(access.ledger)
+    # An audit writes S3's own checksums even if it hashes nothing.
+    on_table = [*actions.LEDGER_READS, *actions.LEDGER_WRITES]
+    return [
+        *statements("Queue", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(queue)] if access.queue else ()),
+        *statements("Ledger", on_table, [arns.table(table)] if table else ()),
+    ]

@@ -10,15 +10,15 @@ from msgspec import Struct
 from auditor.errors import UsageError
 from auditor.model.target import Target
 from auditor.offline.iam import actions
-from auditor.offline.iam.arns import Arns
 from auditor.offline.iam.policy import (
+    Arns,
     bucket_arns,
     channel_statements,
     document,
     inventory_statements,
-    key_statements,
     object_arns,
     statement,
+    statements,
     store_statements,
     table_of,
 )
@@ -75,13 +75,15 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
     are wanted at the level exposure.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
+    queue = [arns.queue(deployment.named("hash"))]
     reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
     return document(
         *_read_facts(targets, deployment, arns),
         *(_denials(deployment, arns) if level == "exposure" else ()),
         *reports,
         *_inventory(deployment, arns, reads=level != "exposure"),
-        *(_dispatch(deployment, arns) if level == "fixity" else ()),
+        *statements("Queue", [actions.QUEUE_CALLS["SendMessageBatch"]], queue if level == "fixity" else ()),
+        *([_ledger(deployment, arns, *actions.LEDGER_READS, *actions.LEDGER_WRITES)] if level == "fixity" else ()),
         *_own_invocations(deployment, arns),
         *_lambda("audit", deployment, arns),
     )
@@ -101,11 +103,11 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
     return document(
         statement("Bucket", [actions.BUCKET_CALLS["HeadBucket"]], bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
-        *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
-        *key_statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
+        *statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
+        *statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
         statement("Received", received, [queues["hash"], queues["notifications"]]),
         statement("Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [queues["hash"], queues["dead-letters"]]),
-        _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
+        _ledger(deployment, arns, *actions.LEDGER_READS, *actions.LEDGER_WRITES),
         *_lambda("hashing", deployment, arns),
     )
 
@@ -122,9 +124,9 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
     return document(
         statement("Bucket", actions.LISTING_CALLS.values(), bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
-        *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
+        *statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
         *_reports(deployment, arns, actions.REPORT_CALLS),
-        _ledger(deployment, [*actions.LEDGER_WRITES, *actions.VERIFY_READS], arns),
+        _ledger(deployment, arns, *actions.LEDGER_WRITES, *actions.VERIFY_READS),
         *_own_invocations(deployment, arns),
         *_lambda("verify", deployment, arns),
     )
@@ -141,7 +143,7 @@ def renew_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
         *([_no_contents([deployment.out], arns)] if level == "exposure" else ()),
         *_renewals(deployment, arns),
         *_files(deployment, arns),
-        *key_statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
+        *statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
         statement("Received", actions.POLLING, [arns.queue(deployment.named("renewals"))]),
         statement(
             "Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("renewal-dead-letters"))]
@@ -165,7 +167,7 @@ def _read_facts(targets: Sequence[Target], deployment: Deployment, arns: Arns) -
         statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
         statement("Bucket", on_buckets, bucket_arns(targets, arns)),
         statement("Objects", on_objects, object_arns(targets, arns)),
-        *key_statements("KeyPolicies", actions.KEY_POLICIES, keys),
+        *statements("KeyPolicies", actions.KEY_POLICIES, keys),
     ]
 
 
@@ -226,7 +228,7 @@ def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[S
     return [
         *store_statements("Reports", calls, deployment.out, arns),
         *_files(deployment, arns),
-        *key_statements("StackKey", on_key, [deployment.reports_key]),
+        *statements("StackKey", on_key, [deployment.reports_key]),
     ]
 
 
@@ -262,7 +264,7 @@ def _inventory(deployment: Deployment, arns: Arns, *, reads: bool) -> list[State
         return inventory_statements(deployment.inventory, (), arns)
     return [
         *inventory_statements(deployment.inventory, actions.STORE_READS, arns),
-        *key_statements("InventoryKey", actions.INVENTORY_KEY, [deployment.inventory_key]),
+        *statements("InventoryKey", actions.INVENTORY_KEY, [deployment.inventory_key]),
     ]
 
 
@@ -276,17 +278,10 @@ def _files(deployment: Deployment, arns: Arns) -> list[Statement]:
     return [allowed | {"Condition": {"StringEquals": {"elasticfilesystem:AccessPointArn": deployment.file_system}}}]
 
 
-def _dispatch(deployment: Deployment, arns: Arns) -> list[Statement]:
-    return [
-        statement("Queue", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("hash"))]),
-        _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
-    ]
-
-
-def _ledger(deployment: Deployment, actions: Sequence[str], arns: Arns) -> Statement:
+def _ledger(deployment: Deployment, arns: Arns, *allowed: str) -> Statement:
     if (table := table_of(deployment.ledger)) is None:
         raise UsageError("the deployed ledger is a DynamoDB table: name it with --ledger dynamodb:TABLE")
-    return statement("Ledger", actions, [arns.table(table)])
+    return statement("Ledger", allowed, [arns.table(table)])
 
 
 def _lambda(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:

@@ -19,7 +19,7 @@ from auditor.model.target import Target
 from auditor.offline import folder_place
 from auditor.offline.explain import explain_from_run, live_bucket, name_of, run_place
 from auditor.offline.explanation import Explanation
-from auditor.offline.library.blocking import run_blocking
+from auditor.offline.library.blocking import blocking
 from auditor.offline.library.keyword_types import AuditKeywords, ExplainKeywords
 from auditor.offline.library.keywords import (
     Progress,
@@ -33,36 +33,6 @@ from auditor.offline.library.keywords import (
 from auditor.offline.library.run import Run
 from auditor.progress import reporting
 from auditor.text import visible
-
-
-@documented(AuditKeywords)
-def audit_bucket(
-    uri: str,
-    *,
-    start_after: str | None = None,
-    stop_at: str | None = None,
-    resume: str | None = None,
-    jobs: int | None = None,
-    config: str | None = None,
-    progress: Progress = ignored,
-    **settings: Unpack[AuditKeywords],
-) -> Run:
-    """Audit a bucket or a prefix, and return the run at its end. Works in a notebook too.
-
-    The parameters and the errors are those of audit_bucket_async, without `stop`.
-    """
-    return run_blocking(
-        lambda: audit_bucket_async(
-            uri,
-            start_after=start_after,
-            stop_at=stop_at,
-            resume=resume,
-            jobs=jobs,
-            config=config,
-            progress=progress,
-            **settings,
-        )
-    )
 
 
 @documented(AuditKeywords)
@@ -96,22 +66,7 @@ async def audit_bucket_async(
     return await _run_of(end, found)
 
 
-@documented(AuditKeywords)
-def audit_buckets(
-    uris: Iterable[str],
-    *,
-    jobs: int | None = None,
-    config: str | None = None,
-    progress: Progress = ignored,
-    **settings: Unpack[AuditKeywords],
-) -> list[Run]:
-    """Audit several buckets or prefixes, and return their runs at the end. Works in a notebook too.
-
-    The parameters and the errors are those of audit_buckets_async, without `stop`.
-    """
-    return run_blocking(
-        lambda: audit_buckets_async(uris, jobs=jobs, config=config, progress=progress, **settings),
-    )
+audit_bucket = blocking(audit_bucket_async, AuditKeywords)
 
 
 @documented(AuditKeywords)
@@ -141,6 +96,9 @@ async def audit_buckets_async(
     if failed := [f"{one.target.uri}: {one.error}" for one in ends if one.error is not None]:
         raise RunError(visible("; ".join(failed)))
     return [await _run_of(one, found) for one in ends]
+
+
+audit_buckets = blocking(audit_buckets_async, AuditKeywords)
 
 
 class _End(Struct, frozen=True):
@@ -180,19 +138,6 @@ async def _run_of(end: _End, settings: Settings) -> Run:
 
 
 @documented(ExplainKeywords)
-def explain(
-    uri: str,
-    *,
-    run: str | os.PathLike[str] | None = None,
-    version_id: str | None = None,
-    config: str | None = None,
-    **settings: Unpack[ExplainKeywords],
-) -> list[Explanation]:
-    """Explain who can reach an object, and why. The parameters and the errors are those of explain_async."""
-    return run_blocking(lambda: explain_async(uri, run=run, version_id=version_id, config=config, **settings))
-
-
-@documented(ExplainKeywords)
 async def explain_async(
     uri: str,
     *,
@@ -221,3 +166,6 @@ async def explain_async(
             return explain_from_run(opened, name)
 
     return await asyncio.to_thread(read)
+
+
+explain = blocking(explain_async, ExplainKeywords)

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+from auditor.offline.library.keywords import renamed
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def blocking(function: Callable[P, Coroutine[Any, Any, T]], kind: type) -> Callable[P, T]:
+    """Return the form of a function of the library that blocks until its end. It takes no `stop`.
+
+    function: documented, with a name that ends in _async. kind: the class of keyword_types with its settings.
+    """
+
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> T:
+        renamed({name: None for name in keywords if name == "stop"}, kind)  # it is no setting either
+        return run_blocking(lambda: function(*arguments, **keywords))
+
+    whole, named = inspect.signature(function), function.__name__
+    parameters = [one for name, one in whole.parameters.items() if name != "stop"]
+    call.__dict__["__signature__"] = whole.replace(parameters=parameters)
+    call.__name__ = call.__qualname__ = named.removesuffix("_async")
+    first, _, rest = (inspect.getdoc(function) or "").partition("\n\n")
+    without = ", without `stop`" if "stop" in whole.parameters else ""
+    same = f"Works in a notebook too. The parameters and the errors are those of {named}{without}."
+    call.__doc__ = f"{first}\n\n{same}\n\nSettings:{rest.partition('Settings:')[2]}"
+    return call
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -31,7 +31,8 @@ def documented(kind: type, **helps: str) -> Callable[[F], F]:
     """
 
     def add(function: F) -> F:
-        settings = {name: _setting_of(name, kind) for name in kind.__annotations__}
+        order, named = [*SETTINGS], ((name, _setting_of(name, kind)) for name in kind.__annotations__)
+        settings = dict(sorted(named, key=lambda one: (order.index(one[1]), one[0] != one[1])))
         lines = (f"    {name}: {helps.get(setting, SETTINGS[setting].help)}" for name, setting in settings.items())
         function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Settings:", *lines])
         return function

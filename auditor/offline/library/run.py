@@ -17,6 +17,7 @@ from auditor.model.object import Head, PartialHead
 from auditor.model.run_lines import FindingLine, ObjectLine, PastObject, UndecidedLine
 from auditor.model.summary import Coverage, Summary
 from auditor.offline import folder_place
+from auditor.offline.folder_place import StoreConnection
 from auditor.runs.reading import RunReader
 from auditor.runs.run_files import RunPlan
 from auditor.runs.run_results import RunResults
@@ -51,7 +52,7 @@ class Run:
     ) -> None:
         self.place = str(place)
         """The path or URI of the run folder."""
-        self._connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
+        self._connection = StoreConnection(endpoint_url=endpoint_url, profile=profile, region=region)
         with self._open() as reader:
             self.run_id = reader.run_id
             self.summary: Summary | None = reader.summary

@@ -12,6 +12,7 @@ from auditor.config import values
 from auditor.config.layers import Layer
 from auditor.offline import folder_place
 from auditor.offline.check_run import RunCheck, RunChecker
+from auditor.offline.folder_place import StoreConnection
 from auditor.offline.library.keyword_types import JudgeKeywords
 from auditor.offline.library.keywords import check_flags, check_texts, documented, plain_value, renamed
 from auditor.offline.library.run import Run
@@ -46,16 +47,11 @@ def judge_run(
     """
     check_texts(out=out, config=config)
     keywords = renamed(settings, JudgeKeywords)
-    connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
+    connection = StoreConnection(endpoint_url=endpoint_url, profile=profile, region=region)
     with folder_place.open_run(run, **connection) as source:
         given = Layer({name: plain_value(value) for name, value in keywords.items()}, str)
         by = judged_by(source.begun_with, f"{source.uri}/{PLAN}", given, config, anew=all_rules)
-        opened = (
-            nullcontext(source.store)
-            if out is None
-            else open_store(out, endpoint_url=endpoint_url, profile=profile, region=region)
-        )
-        with opened as store:
+        with nullcontext(source.store) if out is None else open_store(out, **connection) as store:
             summary = JudgeAgain(source, store, by).run()
     return Run(summary.out, **connection)
 
@@ -72,7 +68,8 @@ def check_run(
     run: path or URI of the run folder. endpoint_url, profile, region: of the bucket that has it. Blocks. Raises
     UsageError if no run is there, and OutputError if it cannot be read.
     """
-    with folder_place.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened:
+    connection = StoreConnection(endpoint_url=endpoint_url, profile=profile, region=region)
+    with folder_place.open_run(run, **connection) as opened:
         return RunChecker(opened).run()
 
 
@@ -121,8 +118,6 @@ def what_if(
         requester_pays=requester_pays,
         trusted=values.trusted(entries, "the keyword trust"),
     )
-    with (
-        folder_place.open_run(run, endpoint_url=endpoint_url, profile=profile, region=region) as opened,
-        lines_to(keys) as sink,
-    ):
+    connection = StoreConnection(endpoint_url=endpoint_url, profile=profile, region=region)
+    with folder_place.open_run(run, **connection) as opened, lines_to(keys) as sink:
         return WhatIfQuestion(opened, change, sink=sink).answer()

@@ -32,7 +32,7 @@ from auditor.offline.probe.probe_result import (
     object_result,
 )
 from auditor.offline.probe.sample import MOST, SAMPLE, Sampler, sampled
-from auditor.offline.probe.stranger_claims import NotTried, Question, Stranger, StrangerClaims, claims_of
+from auditor.offline.probe.stranger_claims import NotTried, Question, StrangerClaims, claims_of
 from auditor.offline.probe.strangers import ATTEMPTS, PER_SECOND, StrangersAsker, foreign_signer, open_strangers
 from auditor.offline.probe.vantage import Vantage, VantageJudge
 from auditor.offline.what_if import ChangedJudge
@@ -170,15 +170,8 @@ class Probe:
         return None if same else ObjectResult.CHANGED
 
     def _claims(self, line: ObjectLine, evidence: Evidence) -> StrangerClaims:
-        strangers = [
-            Stranger(
-                vantage.signer is not None,
-                self._judge.ways(vantage, evidence.ref, evidence.acl, evidence.head),
-                vantage.address is not None,
-            )
-            for vantage in self._vantages
-        ]
-        return claims_of(line.verdict, line.audience, evidence, strangers, self._facts)
+        ways = {one: self._judge.ways(one, evidence.ref, evidence.acl, evidence.head) for one in self._vantages}
+        return claims_of(line.verdict, line.audience, evidence, ways, self._facts)
 
     def _announcement(self, questions: Sequence[Question]) -> str:
         number = Counter(question.signed for question in questions)

@@ -63,7 +63,7 @@ class Sampler:
 
     def _group_of(self, line: ObjectLine, verdict: Verdict) -> list[Ranked]:
         if verdict is not Verdict.PRIVATE:
-            audience = _widest(line, verdict)
+            audience = widest_audience(ObjectAccess(verdict, tuple(known_audiences(line.audience))))
             for party in (audience, OTHERS):
                 for prefix in _prefixes(line.key):
                     if (found := self._named.get((verdict.value, party, prefix))) is not None:
@@ -96,11 +96,6 @@ def sampled(sampler: Sampler, lines: Iterable[ObjectLine], stopped: Callable[[],
             return False
         sampler.add(line)
     return True
-
-
-def _widest(line: ObjectLine, verdict: Verdict) -> str | None:
-    """Return the widest audience of a line, as the roll-ups name it."""
-    return widest_audience(ObjectAccess(verdict, tuple(known_audiences(line.audience))))
 
 
 def _prefixes(key: str) -> Iterator[str]:

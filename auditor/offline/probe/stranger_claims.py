@@ -6,16 +6,17 @@ GetObjectAcl for those to the ACL. Other ways are not tried: they write, or they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from auditor.model.access import AudienceKind, Verdict, known_audiences
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Evidence, Head, Unread
-from auditor.offline.probe.vantage import WaysIn
+from auditor.offline.probe.vantage import Vantage, WaysIn
 from auditor.s3.storage_class import ARCHIVED_CLASSES
 from auditor.verdict.object_facts import EncryptionFacts
 from auditor.verdict.ways import READ, READ_ACP, VERSION_WAYS
@@ -66,39 +67,31 @@ class StrangerClaims(NamedTuple):
     either: tuple[Question, ...] = ()
 
 
-class Stranger(NamedTuple):
-    """One of the two strangers that ask. ways: those by which it reaches the object; None if the policies are too
-    complex to tell. placed: True if the address from which it asks is known.
-    """
-
-    signed: bool
-    ways: WaysIn | None
-    placed: bool
-
-
 PARTS: Final = ((Asked.HEAD, READ), (Asked.ACL, READ_ACP))
 """The calls, each with the ways for which it answers."""
+_READS: Final = READ | READ_ACP
 
 
 def claims_of(
     verdict: Verdict | None,
     audience: Sequence[str],
     evidence: Evidence,
-    strangers: Iterable[Stranger],
+    strangers: Mapping[Vantage, WaysIn | None],
     bucket: BucketFacts,
 ) -> StrangerClaims:
     """Return the claims of an object's verdict about the unsigned stranger, and about the signed one if there is one.
 
     verdict: None for an object that was gone. audience: in the form of Audience.text. evidence, bucket: the facts of
-    the object and of its bucket as they are now.
+    the object and of its bucket as they are now. strangers: who they are, with the ways by which they reach the object;
+    None if the policies are too complex to tell.
     """
     if verdict in (Verdict.UNKNOWN, None):
         return StrangerClaims(left_out=(NotTried.UNKNOWN,))
     if bucket.request_payer == "Requester":
         return StrangerClaims(left_out=(NotTried.REQUESTER_PAYS,))
     kinds = frozenset(one.kind for one in known_audiences(audience))
-    asked = {stranger.signed: stranger for stranger in strangers}
-    found = [_of_stranger(verdict, kinds, evidence, one, bucket.semantics) for one in asked.values()]
+    asked = {vantage.signer is not None: (vantage, ways) for vantage, ways in strangers.items()}
+    found = [_of_stranger(verdict, kinds, evidence, *one, bucket.semantics) for one in asked.values()]
     left_out = [cause for one in found for cause in one.left_out]
     if verdict is Verdict.EXPOSED and AudienceKind.ANY_ACCOUNT in kinds and True not in asked:
         left_out.append(NotTried.ANY_ACCOUNT)
@@ -108,12 +101,17 @@ def claims_of(
 
 
 def _of_stranger(
-    verdict: Verdict, kinds: frozenset[AudienceKind], evidence: Evidence, stranger: Stranger, semantics: Semantics
+    verdict: Verdict,
+    kinds: frozenset[AudienceKind],
+    evidence: Evidence,
+    vantage: Vantage,
+    ways: WaysIn | None,
+    semantics: Semantics,
 ) -> StrangerClaims:
-    if stranger.ways is None:
+    if ways is None:
         return StrangerClaims(left_out=(NotTried.TOO_COMPLEX,))
     opened = verdict is Verdict.EXPOSED and AudienceKind.ANYONE in kinds
-    if stranger.signed:
+    if vantage.signer is not None:
         if opened:
             return StrangerClaims()  # the unsigned stranger tries it
         if verdict is Verdict.SHARED or (verdict is Verdict.EXPOSED and AudienceKind.ANY_ACCOUNT not in kinds):
@@ -121,53 +119,50 @@ def _of_stranger(
         opened = verdict is Verdict.EXPOSED
     # The vantage is in a network that gets in. An exposed object names no networks, only the strangers that get in.
     inside = verdict is Verdict.EXPOSED or (verdict is Verdict.SHARED and AudienceKind.NETWORK in kinds)
-    if opened or (inside and stranger.ways.inside & (READ | READ_ACP)):
-        return _opened(evidence, stranger, stranger.ways, semantics)
-    return _closed(evidence, stranger, stranger.ways, semantics)
+    closed = _claims(evidence, vantage, ways, semantics, opened=False)
+    return (
+        _opened(evidence, vantage, ways, semantics, closed) if opened or (inside and ways.inside & _READS) else closed
+    )
 
 
-def _opened(evidence: Evidence, stranger: Stranger, ways: WaysIn, semantics: Semantics) -> StrangerClaims:
-    """Return the claims of a verdict that says that the object is open to the stranger."""
-    questions: list[Question] = []
-    left_out: list[NotTried] = []
-    for asked, part in PARTS:
-        named = _version(evidence, part & ways.sure)
-        if not part & ways.sure or named is None:
-            continue
-        if asked is Asked.HEAD and (cause := _head_cause(evidence, semantics, opened=True)):
-            left_out.append(cause)
-        else:
-            questions.append(Question(asked, named.version_id, stranger.signed, True))
-    if questions or left_out:
-        return StrangerClaims(tuple(questions), tuple(left_out))
+def _opened(
+    evidence: Evidence, vantage: Vantage, ways: WaysIn, semantics: Semantics, closed: StrangerClaims
+) -> StrangerClaims:
+    """Return the claims of a verdict that says that the object is open to the stranger. closed: those of a verdict that
+    says that it is closed.
+    """
+    found = _claims(evidence, vantage, ways, semantics, opened=True)
+    if found != StrangerClaims():
+        return found
     anywhere = ways.possible | ways.placed | ways.elsewhere
-    if anywhere & (READ | READ_ACP):
-        rests = not stranger.placed and ways.placed & (READ | READ_ACP)
+    if anywhere & _READS:
+        rests = vantage.address is None and ways.placed & _READS
         return StrangerClaims(left_out=(NotTried.VANTAGE if rests else NotTried.CONDITION,))
     if anywhere:
         return StrangerClaims(left_out=(NotTried.WRITES,))
-    asked_both = _closed(evidence, stranger, ways, semantics)
-    opened = tuple(Question(one.asked, one.version_id, one.signed, True) for one in asked_both.questions)
-    return StrangerClaims(opened, asked_both.left_out, opened)
+    questions = tuple(replace(one, opens=True) for one in closed.questions)
+    return StrangerClaims(questions, closed.left_out, questions)
 
 
-def _closed(evidence: Evidence, stranger: Stranger, ways: WaysIn, semantics: Semantics) -> StrangerClaims:
-    """Return the claims of a verdict that says that the object is closed to the stranger."""
+def _claims(
+    evidence: Evidence, vantage: Vantage, ways: WaysIn, semantics: Semantics, *, opened: bool
+) -> StrangerClaims:
+    """Return the claims of a verdict that says of each call that it is open, as far as a way surely is, or closed."""
     questions: list[Question] = []
     left_out: list[NotTried] = []
     for asked, part in PARTS:
-        named = _version(evidence, part)
+        named = _version(evidence, part & ways.sure if opened else part)
         if named is None:
             continue
         doubtful = named.way & ~ways.sure
-        if asked is Asked.HEAD and (cause := _head_cause(evidence, semantics, opened=False)):
+        if asked is Asked.HEAD and (cause := _head_cause(evidence, semantics, opened=opened)):
             left_out.append(cause)
-        elif not stranger.placed and doubtful & ways.placed:
+        elif vantage.address is None and doubtful & ways.placed:
             left_out.append(NotTried.VANTAGE)
         elif doubtful & ways.possible:
             left_out.append(NotTried.CONDITION)
         else:
-            questions.append(Question(asked, named.version_id, stranger.signed, False))
+            questions.append(Question(asked, named.version_id, vantage.signer is not None, opened))
     return StrangerClaims(tuple(questions), tuple(left_out))
 
 
