@@ -26,15 +26,17 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]], kind: type) -> Calla
     @wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> T:
         renamed({name: None for name in keywords if name == "stop"}, kind)  # it is no setting either
+        signature.bind(*arguments, **keywords)  # a wrong call then names no async function
         return run_blocking(lambda: function(*arguments, **keywords))
 
     whole, named = inspect.signature(function), function.__name__
     parameters = [one for name, one in whole.parameters.items() if name != "stop"]
-    call.__dict__["__signature__"] = whole.replace(parameters=parameters)
+    signature = whole.replace(parameters=parameters)
+    call.__dict__["__signature__"] = signature
     call.__name__ = call.__qualname__ = named.removesuffix("_async")
     first, _, rest = (inspect.getdoc(function) or "").partition("\n\n")
     without = ", without `stop`" if "stop" in whole.parameters else ""
-    same = f"Works in a notebook too. The parameters and the errors are those of {named}{without}."
+    same = f"Blocks until the end, in a notebook too. The parameters and the errors are those of {named}{without}."
     call.__doc__ = f"{first}\n\n{same}\n\nSettings:{rest.partition('Settings:')[2]}"
     return call
 

@@ -120,9 +120,9 @@ def _of_stranger(
     # The vantage is in a network that gets in. An exposed object names no networks, only the strangers that get in.
     inside = verdict is Verdict.EXPOSED or (verdict is Verdict.SHARED and AudienceKind.NETWORK in kinds)
     closed = _claims(evidence, vantage, ways, semantics, opened=False)
-    return (
-        _opened(evidence, vantage, ways, semantics, closed) if opened or (inside and ways.inside & _READS) else closed
-    )
+    if opened or (inside and ways.inside & _READS):
+        return _opened(evidence, vantage, ways, semantics, closed)
+    return closed
 
 
 def _opened(
