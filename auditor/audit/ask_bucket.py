@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,8 +15,7 @@ from auditor.errors import BucketError
 from auditor.model.bucket import BucketFacts, Semantics
 from auditor.model.object import Skipped
 from auditor.model.policy import parse
-from auditor.s3 import bucket as bucketfacts
-from auditor.s3.bucket import asking, find_region
+from auditor.s3.bucket import asking, find_region, open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
@@ -36,7 +34,7 @@ async def ask_bucket(
     """
     opening = asking(settings.engine, engines)
     connection, region, semantics = await find_region(connection, caller, opening)
-    async with bucketfacts.open_reader(connection, caller, opening) as reader:
+    async with open_reader(connection, caller, opening) as reader:
         facts = with_own_reading(await reader.read(region, settings.semantics or semantics))
     if facts.request_payer == "Requester" and facts.owner != facts.own_id and not settings.requester_pays:
         raise BucketError(
@@ -72,21 +70,6 @@ async def open_asked(
             facts = replace(facts, key_policies=keys.policies)
         engine = await stack.enter_async_context(engines.lend((settings.engine, connection)))
         yield AskedBucket(facts, engine, keys)
-
-
-async def ask_setting(
-    settings: Settings,
-    connection: Connection,
-    caller: Caller,
-    engines: OpenEngine[EngineChoice],
-    action: str,
-    token: str | None = None,
-) -> Mapping[str, Any]:
-    """Make the call `action` on a further setting of the bucket, and return its reply. token: of the page to read; None
-    for the first one. Raises CallFailed.
-    """
-    async with bucketfacts.open_reader(connection, caller, asking(settings.engine, engines)) as reader:
-        return await reader.ask(action, token)
 
 
 def with_own_reading(facts: BucketFacts) -> BucketFacts:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -32,7 +32,6 @@ from auditor.runs.reading import RunReader
 from auditor.runs.run_files import RunPlan
 from auditor.runs.segment import PART_LINES
 from auditor.runs.stores.base import LockingStore
-from auditor.s3.engines.base import EngineChoice
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
@@ -50,37 +49,51 @@ class _TargetAudit:
     """The part that the audits of a target and of a range have in common: the means to make calls, and the counts."""
 
     def __init__(
-        self, target: Target, settings: Settings, places: Resources, stop: Stop, clock: Callable[[], float]
+        self,
+        target: Target,
+        settings: Settings,
+        places: Resources,
+        stop: Stop,
+        clock: Callable[[], float],
+        part_lines: int,
     ) -> None:
         self._target = target
-        self._settings = settings
-        self._places = places
-        self._outer_stop = stop
-        self._stop = Stop(stop)  # a stop of its own: if --max-calls ends this run, the other runs continue
-        self._clock = clock
-        self._ceiling, permits = permits_of(settings)
-        self._rate = RateLimit(settings.max_rate)
-        self._caller = caller_of(target.bucket, settings, self._rate, permits, ceiling=places.ceiling, limits_cost=True)
-        self._thread = FolderThread(stop)
+        self._part_lines = part_lines
+        ceiling, permits = permits_of(settings)
+        spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
+        rate = RateLimit(settings.max_rate)
+        self._process = AuditProcess(
+            settings=settings,
+            places=places,
+            stop=Stop(stop),  # a stop of its own: if --max-calls ends this run, the other runs continue
+            outer_stop=stop,
+            thread=FolderThread(stop),
+            clock=clock,
+            connection=connection_to(target.bucket, settings, ceiling + spare),
+            engines=places.engines,
+            caller=caller_of(target.bucket, settings, rate, permits, ceiling=places.ceiling, limits_cost=True),
+            rate=rate,
+            concurrency=ceiling,
+        )
         self._started = time.monotonic()
         self._work: RangeWork | None = None
 
-    def _process(self, engines: EnginePool[EngineChoice]) -> AuditProcess:
-        settings = self._settings
-        spare = (settings.streams or STREAMS) if settings.hash else 0  # for an object that several streams read
-        return AuditProcess(
-            settings=settings,
-            places=self._places,
-            stop=self._stop,
-            outer_stop=self._outer_stop,
-            thread=self._thread,
-            clock=self._clock,
-            connection=connection_to(self._target.bucket, settings, self._ceiling + spare),
-            engines=engines.lend,
-            caller=self._caller,
-            rate=self._rate,
-            concurrency=self._ceiling,
-        )
+    @asynccontextmanager
+    async def _with_engines(self) -> AsyncIterator[AuditProcess]:
+        """Open a pool of engines for the `with` block. The thread of the run folder ends with it, too."""
+        try:
+            async with EnginePool(self._process.places.engines) as engines:
+                yield replace(self._process, engines=engines.lend)
+        finally:
+            self._process.thread.end()
+
+    async def _record_range(self, run: RunContext) -> RangeWork:
+        """Work on one of several ranges, and save how far it is. run: the context for the range."""
+        self._work = work = RangeWork(run, part_lines=self._part_lines)
+        async with work.opened() as recorder:
+            await work.record(recorder)
+            await run.thread.save(run.uri, work.save_end)
+        return work
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started
@@ -88,7 +101,7 @@ class _TargetAudit:
     @property
     def left(self) -> Limits:
         """The calls and dollars that --max-calls and --max-cost still allow."""
-        return Limits.left(self._caller)
+        return Limits.left(self._process.caller)
 
     @property
     def unsent(self) -> str | None:
@@ -99,9 +112,9 @@ class _TargetAudit:
     def counts(self) -> RunCounts:
         """The present counts of the range in work."""
         if self._work is None:
-            return RunCounts(throttled=self._caller.counts["throttled"])
+            return RunCounts(throttled=self._process.caller.counts["throttled"])
         coverage, findings = self._work.tally.coverage, sum(self._work.tally.findings.values())
-        return RunCounts(coverage["listed"], findings, coverage["undecided"], self._caller.counts["throttled"])
+        return RunCounts(coverage["listed"], findings, coverage["undecided"], self._process.caller.counts["throttled"])
 
 
 class Audit(_TargetAudit):
@@ -131,16 +144,23 @@ class Audit(_TargetAudit):
         part_lines: int = PART_LINES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(target, settings, places, stop, clock)
-        self._filling = filling
+        super().__init__(target, settings, places, stop, clock, part_lines)
         self._jobs = jobs or 1
         self._began = began
         self._hands_on = hands_on
-        self._division = division
-        self._part_lines = part_lines
-        self._resumed = resume and run_id is not None
-        self._named = run_id is not None
         self.run_id = run_id or new_run_id(datetime.fromtimestamp(clock(), UTC), secrets.token_bytes(3))
+        if division is None and self._jobs > 1:
+            from auditor.audit.jobs import RANGES  # few audits have several processes
+
+            division = Division(RANGES * self._jobs)
+        self._start = RunStart(
+            target=target,
+            run_id=self.run_id,
+            resumed=resume and run_id is not None,
+            named=run_id is not None,
+            filling=filling,
+            division=division and replace(division, progress=self._note_planned),
+        )
         self._processes: RangeProcesses | None = None
         self._before = 0
         """Number of objects in the ranges that are complete."""
@@ -158,45 +178,21 @@ class Audit(_TargetAudit):
 
         Raises RunStopped if a server does not answer in time after a stop, so that the run cannot begin or be saved.
         """
-        try:
-            async with EnginePool(self._places.engines) as engines, AsyncExitStack() as stack:
-                if self._jobs > 1:
-                    await self._start_processes(stack)
-                begun = await begin_run(self._process(engines), self._start())
-                self.run_id = begun.context.run_id
-                self._target = begun.context.plan.target
-                self._begun = True
-                return await self._worked(begun, stack)
-        finally:
-            self._thread.end()
+        async with self._with_engines() as process, AsyncExitStack() as stack:
+            if self._jobs > 1:
+                await self._start_processes(stack)
+            begun = await begin_run(process, self._start)
+            self.run_id = begun.context.run_id
+            self._target = begun.context.plan.target
+            self._begun = True
+            return await self._worked(begun, stack)
 
     async def begin(self) -> RunPlan:
         """Begin or take up the run, for other processes that work on its ranges, and return its run.json. Raises the
         errors of begin_run().
         """
-        try:
-            async with EnginePool(self._places.engines) as engines:
-                begun = await begin_run(self._process(engines), self._start())
-                return begun.context.plan
-        finally:
-            self._thread.end()
-
-    def _start(self) -> RunStart:
-        division = self._division
-        if division is None and self._jobs > 1:
-            from auditor.audit.jobs import RANGES  # few audits have several processes
-
-            division = Division(RANGES * self._jobs)
-        if division is not None:
-            division = replace(division, progress=self._note_planned)
-        return RunStart(
-            target=self._target,
-            run_id=self.run_id,
-            resumed=self._resumed,
-            named=self._named,
-            filling=self._filling,
-            division=division,
-        )
+        async with self._with_engines() as process:
+            return (await begin_run(process, self._start)).context.plan
 
     async def _start_processes(self, stack: AsyncExitStack) -> None:
         """Start the processes: they import while this one begins the run. A run that is taken up may have few ranges
@@ -204,9 +200,9 @@ class Audit(_TargetAudit):
         """
         from auditor.audit.jobs import RangeProcesses
 
-        self._processes = RangeProcesses(self._settings, self._jobs, self._stop)
+        self._processes = RangeProcesses(self._process.settings, self._jobs, self._process.stop)
         stack.push_async_callback(self._processes.close)
-        if not self._resumed:
+        if not self._start.resumed:
             await self._processes.start()
 
     async def _worked(self, begun: BegunRun, stack: AsyncExitStack) -> Summary:
@@ -219,31 +215,27 @@ class Audit(_TargetAudit):
         self._expected = run.plan.keys if run.plan.exact else None
         if isinstance(run.places.store, LockingStore):
             folder = run_path(run.target.bucket, run.run_id)
-            stack.callback(await self._thread.run(run.places.store.hold, folder, LOCK))
+            stack.callback(await run.thread.run(run.places.store.hold, folder, LOCK))
+        self._note_begun()
         if self._processes is not None:
-            self._note_begun()
             await self._processes.work(run, waiting, begun.left, self._part_lines)
             return await self._concluded(self._processes.reason)
-        self._note_begun()
         complete = True
         for one in waiting:
-            complete = not self._stop and await self._range(run, one)
+            complete = not run.stop and await self._range(run, one)
             if not complete:
                 break
-        if not complete and self._hands_on and self._outer_stop:
-            reader = RunReader(self._places.store, self._target.bucket, self.run_id)
-            sums = await self._thread.save(run.uri, partial(added_ranges, reader, run.plan, self._settings))
-            summary: Summary = await self._thread.run(self._conclusion(run).summary, sums, Changes())
+        if not complete and self._hands_on and run.outer_stop:
+            reader = RunReader(run.places.store, run.plan.target.bucket, run.run_id)
+            sums = await run.thread.save(run.uri, partial(added_ranges, reader, run.plan, run.settings))
+            summary: Summary = await run.thread.run(self._conclusion(run).summary, sums, Changes())
             return summary
-        return await self._concluded(self._stop.reason)
+        return await self._concluded(run.stop.reason)
 
     async def _range(self, run: RunContext, range_id: str) -> bool:
         """Work on one of several ranges. Return True if it is complete."""
         async with open_range(run, range_id, alone=False) as ranged:
-            self._work = work = RangeWork(ranged, part_lines=self._part_lines)
-            async with work.opened() as recorder:
-                await work.record(recorder)
-                await self._thread.save(run.uri, work.save_end)
+            work = await self._record_range(ranged)
         self._left_range |= work.complete or work.progressed
         if work.unsent is None:
             self._before += work.tally.coverage["listed"]
@@ -252,25 +244,22 @@ class Audit(_TargetAudit):
 
     async def _alone(self, begun: BegunRun) -> Summary:
         """Work on the only range of a run, and conclude the run from memory."""
-        run, thread = begun.context, self._thread
+        run, thread = begun.context, begun.context.thread
         async with open_range(run, run.plan.ranges[0].id, alone=True) as run:
             self._work = work = RangeWork(
-                run, filling=self._filling, part_lines=self._part_lines, latest=begun.latest, alone=True
+                run, filling=self._start.filling, part_lines=self._part_lines, latest=begun.latest, alone=True
             )
             async with work.opened(self._note_begun) as recorder:
                 await work.record(recorder)
                 sums = self._sums(run, work)
                 conclusion = self._conclusion(run)
-                if self._hands_on and bool(self._outer_stop) and not work.complete:
+                if self._hands_on and bool(run.outer_stop) and not work.complete:
                     summary: Summary = await thread.run(conclusion.summary, sums, Changes())
                     await thread.save(run.uri, work.save_end)
                     return summary
+                files = _files_of(run) if run.fresh else None
                 end = partial(
-                    conclusion.finish,
-                    sums,
-                    save=work.save_alone,
-                    write_first=work.resumed,
-                    checkpoints=_files_of(run) if run.fresh else None,
+                    conclusion.finish, sums, save=work.save_alone, write_first=work.resumed, checkpoints=files
                 )
                 done: Concluded = await thread.save(run.uri, end)
         self.rollups = done.rollups
@@ -290,7 +279,7 @@ class Audit(_TargetAudit):
         )
 
     def _conclusion(self, run: RunContext) -> RunConclusion:
-        filling, settings = self._filling, run.settings
+        filling, settings = self._start.filling, run.settings
         algorithms = settings.algorithms if run.has_ledger else None
         return RunConclusion(
             run.plan,
@@ -300,7 +289,7 @@ class Audit(_TargetAudit):
             algorithms=algorithms if filling is None else filling.algorithms,
             seconds=self._run_seconds,
             is_latest=filling is None or filling.is_latest,
-            reason=self._stop.reason,
+            reason=run.stop.reason,
             earlier=run.earlier,
         )
 
@@ -309,24 +298,20 @@ class Audit(_TargetAudit):
         takes this for the time in which the run may have read facts.
         """
         seconds = self._seconds()
-        return max(seconds, self._clock() - parse_run_id(self.run_id).timestamp()) if self._resumed else seconds
+        if self._start.resumed:
+            seconds = max(seconds, self._process.clock() - parse_run_id(self.run_id).timestamp())
+        return seconds
 
     async def _concluded(self, reason: str | None) -> Summary:
         """Conclude the run from its folder. Raises RunStopped if that takes too long after a stop."""
-        work = partial(
-            conclude_run,
-            self._target,
-            self.run_id,
-            self._settings,
-            self._places,
-            seconds=self._run_seconds,
-            reason=reason,
-        )
-        async with self._outer_stop.saving():
-            done = await asyncio.to_thread(work)
+        settings, places, stop = self._process.settings, self._process.places, self._process.outer_stop
+        async with stop.saving():
+            done = await asyncio.to_thread(
+                conclude_run, self._target, self.run_id, settings, places, seconds=self._run_seconds, reason=reason
+            )
             self.rollups = done.rollups
             return done.summary
-        raise silent(self._places.store.uri(), self._outer_stop)
+        raise silent(places.store.uri(), stop)
 
     @property
     def left(self) -> Limits:
@@ -344,7 +329,7 @@ class Audit(_TargetAudit):
         work = self._work
         if not self._left_range and (work is None or not work.progressed):
             return None
-        return Resume(self.run_id, work.segment.saved_key if work else None, self._stop.reason)
+        return Resume(self.run_id, work.segment.saved_key if work else None, self._process.stop.reason)
 
     def snapshot(self) -> Snapshot:
         """Return the present counts, for a progress line."""
@@ -388,10 +373,9 @@ class RangeAudit(_TargetAudit):
         *,
         part_lines: int = PART_LINES,
     ) -> None:
-        super().__init__(target, settings, places, stop, time.time)
+        super().__init__(target, settings, places, stop, time.time, part_lines)
         self._run_id = run_id
         self._range_id = range_id
-        self._part_lines = part_lines
 
     async def run(self) -> Resume | None:
         """Audit the range. Return None if it is complete, else how far it came.
@@ -399,31 +383,19 @@ class RangeAudit(_TargetAudit):
         Raises, besides the errors of each audit, RunComplete for a complete range, RunTaken if another process writes
         it, and LimitTooLow if its share of a limit is too little for one object.
         """
-        try:
-            async with EnginePool(self._places.engines) as engines:
-                run = await self._opened(engines)
-                check_budget(self._caller, self._settings, 1 + calls_per_object(run.settings, run.judging))
-                async with open_range(run, self._range_id, alone=False) as ranged:
-                    if ranged.state is not None and ranged.state.ended is not None:
-                        raise RunComplete(
-                            f"range {self._range_id} of run {self._run_id} is complete: there is nothing to resume"
-                        )
-                    self._work = work = RangeWork(ranged, part_lines=self._part_lines)
-                    async with work.opened() as recorder:
-                        await work.record(recorder)
-                        await self._thread.save(run.uri, work.save_end)
-                    return None if work.complete else Resume(self._run_id, work.segment.position, self._stop.reason)
-        finally:
-            self._thread.end()
-
-    async def _opened(self, engines: EnginePool[EngineChoice]) -> RunContext:
-        found: list[RunContext] = []
-        async with self._outer_stop.flight():
-            work = partial(open_run, self._process(engines), self._target, self._run_id)
-            found.append(await self._thread.run(work))
-        if not found:
-            raise silent(self._places.store.uri(), self._outer_stop)
-        return found[0]
+        async with self._with_engines() as process:
+            async with process.outer_stop.flight() as limit:
+                run: RunContext = await process.thread.run(open_run, process, self._target, self._run_id)
+            if limit.expired():
+                raise silent(process.places.store.uri(), process.outer_stop)
+            check_budget(run.caller, run.settings, 1 + calls_per_object(run.settings, run.judging))
+            async with open_range(run, self._range_id, alone=False) as ranged:
+                if ranged.state is not None and ranged.state.ended is not None:
+                    raise RunComplete(
+                        f"range {self._range_id} of run {self._run_id} is complete: there is nothing to resume"
+                    )
+                work = await self._record_range(ranged)
+                return None if work.complete else Resume(self._run_id, work.segment.position, run.stop.reason)
 
     @property
     def progressed(self) -> bool:

@@ -6,16 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from auditor.aio.tasks import task_group
-from auditor.audit.ask_bucket import ask_bucket, ask_setting
-from auditor.audit.judging_configuration import begun_plan, check_facts, judging, new_plan
-from auditor.audit.limits import Limits, check_budget, planning_calls, settings_after
+from auditor.audit.ask_bucket import ask_bucket
+from auditor.audit.judging_configuration import begun_plan, check_facts, configuration_of, judging
+from auditor.audit.limits import Limits, check_budget, planning_calls
 from auditor.audit.range_progress import RangeProgress, range_progress
 from auditor.audit.run_context import AuditProcess, RunContext, silent
 from auditor.aws.connection import Connection
@@ -25,9 +24,9 @@ from auditor.errors import OutputError, RunTaken
 from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
 from auditor.rules.base import Plan, Rule, judges_values, make_plan
-from auditor.runs.paths import later_run_id, range_name, run_path
-from auditor.runs.reading import RunReader, last_run
-from auditor.runs.run_files import LISTING, PLAN, PlannedRange, RunPlan
+from auditor.runs.paths import began_at, later_run_id, range_name, run_path
+from auditor.runs.reading import RunReader, compared_with, last_run
+from auditor.runs.run_files import LISTING, PLAN, PlannedRange, RunPlan, one_range
 from auditor.runs.stores.base import ConditionalStore
 
 if TYPE_CHECKING:
@@ -104,11 +103,10 @@ async def begin_run(process: AuditProcess, start: RunStart) -> BegunRun:
     process has begun the run, LimitTooLow if a limit leaves too little for one object, BucketError if the bucket cannot
     be asked or listed, and RunStopped if a server does not answer after a stop.
     """
-    begun: BegunRun | None = None
     begin = _Begin(process, start)
-    async with process.outer_stop.flight():
+    async with process.outer_stop.flight() as limit:
         begun = await begin.work()
-    if begun is None:
+    if limit.expired():
         raise silent(begin.asked, process.outer_stop)
     return begun
 
@@ -200,9 +198,8 @@ class _Begin:
         context = _context(process, self.rules, plan, data, fresh=False)
         context = replace(context, writes_plan=data != loaded.data)
         if facts is not None:
-            check_budget(
-                process.caller, process.settings, 1 + calls_per_object(process.settings, context.judging, self._filling)
-            )
+            least = 1 + calls_per_object(process.settings, context.judging, self._filling)
+            check_budget(process.caller, process.settings, least)
             await self._spread(context)
         return BegunRun(context, loaded.latest, Limits.left(process.caller), loaded.progress)
 
@@ -219,13 +216,13 @@ class _Begin:
         if filling is not None:
             plan = filling.plan(plan)
         if start.division is not None:
-            plan = replace(plan, **await self._cut(process, start.division, latest))
+            plan = await self._cut(process, plan, start.division, latest)
         calls = plan.calls
         plan, data = await process.thread.run(self._written, plan)
         context = _context(process, self.rules, plan, data, fresh=True)
         await self._spread(context)
-        left = settings_after(Limits.left(process.caller).within(settings), calls)
-        return BegunRun(context, latest, Limits.of(left), [RangeProgress(one.id) for one in plan.ranges])
+        left = Limits.left(process.caller).after(calls, settings)
+        return BegunRun(context, latest, left, [RangeProgress(one.id) for one in plan.ranges])
 
     def _plan(
         self, process: AuditProcess, run_id: str, target: Target, facts: BucketFacts, latest: RunReader | None
@@ -235,19 +232,22 @@ class _Begin:
         check_budget(process.caller, settings, 1 + calls_per_object(settings, judged, self._filling))
         if self._filling is None and settings.key_policies and judged.ask.head is None:
             facts = replace(facts, key_policies={})  # they are read with the objects
-        return new_plan(
-            run_id,
-            target,
-            self.rules,
-            settings,
-            facts,
-            judged.ask,
+        return RunPlan(
+            run=run_id,
+            target=target,
+            now=began_at(run_id),
+            ledger=self._selection["algorithms"] is not None,
+            selected=tuple(rule.id for rule in self.rules),
+            configuration=configuration_of(settings),
             selection=self._selection,
+            facts=facts,
+            ask=judged.ask,
             against=latest.run_id if latest else None,
+            ranges=one_range(target),
         )
 
-    async def _cut(self, process: AuditProcess, division: Division, latest: RunReader | None) -> dict[str, Any]:
-        """Cut the target into ranges. Return the members of run.json that say how."""
+    async def _cut(self, process: AuditProcess, plan: RunPlan, division: Division, latest: RunReader | None) -> RunPlan:
+        """Cut the target into ranges, and return the plan with them."""
         from auditor.audit.plan_ranges import check_number, plan_by_listing, plan_from_run  # few runs have several
 
         check_number(division.ranges)
@@ -260,16 +260,10 @@ class _Begin:
                 target, settings, division.ranges, division.progress, most=most, rate=process.rate
             )
             await process.rate.quiet()  # the ranges have limits of their own
-        ranges = [
-            PlannedRange(range_name(number), one.start_after, one.stop_at, one.keys)
-            for number, one in enumerate(joined(found.ranges, division.least))
-        ]
-        return {
-            "ranges": tuple(ranges),
-            "source": found.run or LISTING,
-            "exact": found.exact,
-            "calls": found.calls,
-        }
+        planned = enumerate(joined(found.ranges, division.least))
+        ranges = [PlannedRange(range_name(at), one.start_after, one.stop_at, one.keys) for at, one in planned]
+        source = found.run or LISTING
+        return replace(plan, ranges=tuple(ranges), source=source, exact=found.exact, calls=found.calls)
 
     def _written(self, plan: RunPlan) -> tuple[RunPlan, bytes]:
         """Write run.json, and return its content and its bytes. If another process has just begun the run, return what
@@ -298,8 +292,7 @@ class _Begin:
         from auditor.audit.sources.inventory_by_range import spread_report  # imports csv and tempfile
         from auditor.s3.inventory.setup import inventory_place
 
-        asking = partial(ask_setting, run.settings, run.connection, run.caller, run.engines)
-        place = await inventory_place(run.settings.inventory, run.plan.target, asking)
+        place = await inventory_place(run.settings.inventory, run.plan.target, run.ask_setting)
         store, stopped = run.places.store, lambda: bool(run.outer_stop)
         await run.thread.run(spread_report, place, run.settings, store, run.plan, stopped)
 
@@ -320,14 +313,14 @@ def _connection(process: AuditProcess, facts: BucketFacts) -> Connection:
 
 
 def _context(process: AuditProcess, rules: tuple[Rule, ...], plan: RunPlan, data: bytes, *, fresh: bool) -> RunContext:
-    return RunContext.of(
-        process,
+    return RunContext(
+        **asdict(process),
         plan=plan,
         data=data,
         rules=rules,
         judging=make_plan(rules, plan.facts),
         facts=plan.facts,
-        earlier=_reader(process, plan),
+        earlier=compared_with(process.places.store, plan),
         fresh=fresh,
         range=plan.ranges[0],
     )
@@ -342,11 +335,6 @@ def joined(ranges: Sequence[KeyRange], least: int) -> list[KeyRange]:
             one = replace(one, start_after=last.start_after, keys=last.keys + one.keys)
         found.append(one)
     return found
-
-
-def _reader(process: AuditProcess, plan: RunPlan) -> RunReader | None:
-    """Return the run with which this one compares."""
-    return None if plan.against is None else RunReader(process.places.store, plan.target.bucket, plan.against)
 
 
 def listed_by(run: RunReader) -> int | None:

@@ -229,10 +229,8 @@ class RunComparison:
         """Return the step of each finding of the new run. before: the findings that the old run has, by fingerprint;
         those that both have are taken out. seen: the results of the old run.
         """
-        return [
-            self._finding(finding, name, before.pop(finding.fingerprint, None), seen)
-            for finding, name in zip(findings, names, strict=True)
-        ]
+        named = zip(findings, names, strict=True)
+        return [self._finding(one, name, before.pop(one.fingerprint, None), seen) for one, name in named]
 
     def _finding(self, finding: AnyFinding, name: str | None, old: FindingLine | None, seen: Seen | None) -> Step:
         if old is not None:
@@ -418,12 +416,8 @@ class OwnHistory:
         of the same object, or of the bucket.
         """
         since = {line.fingerprint: line.since for line in stored}
-        return tuple(
-            [
-                Standing(since.get(finding.fingerprint) or self._began, None, name)
-                for finding, name in zip(findings, excepted.findings, strict=True)
-            ]
-        )
+        named = zip(findings, excepted.findings, strict=True)
+        return tuple([Standing(since.get(one.fingerprint) or self._began, None, name) for one, name in named])
 
     def object(
         self, judgement: Judgement, excepted: Excepted, line: ObjectLine, stored: Sequence[FindingLine]

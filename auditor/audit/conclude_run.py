@@ -51,8 +51,8 @@ from auditor.rules.base import make_plan
 from auditor.rules.exceptions import Exceptions
 from auditor.runs.key_file import NAME as KEYS
 from auditor.runs.key_file import KeyFile, StoredPolicies, stored_policies, with_policies
-from auditor.runs.paths import checkpoint_name
-from auditor.runs.reading import RunReader
+from auditor.runs.paths import checkpoint_name, run_path
+from auditor.runs.reading import RunReader, compared_with
 from auditor.runs.run_end import PAGE, RunClosing
 from auditor.runs.run_files import RunPlan, SealedPart, damaged
 from auditor.runs.stores.base import LockingStore
@@ -102,69 +102,51 @@ class Concluded(Struct, frozen=True):
     unfinished: tuple[str, ...] = ()
 
 
-class RunConclusion:
+class RunConclusion(Struct, frozen=True, eq=False):
     """Concludes a run. All methods block.
 
     plan: its run.json. data: the bytes of that file. settings: those of this process. algorithms: the wanted digests
     that the summary counts; None without a ledger. is_latest: True if the run becomes the target's latest one when it
     is complete. seconds: returns its duration. reason: why it was stopped; None if it was not, or to give the number of
-    unfinished ranges. earlier: the run with which it compares, if that has been read already.
+    unfinished ranges. earlier: the run with which it compares; None if there is none.
     """
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        data: bytes,
-        settings: Settings,
-        places: Resources,
-        *,
-        algorithms: Sequence[str] | None,
-        seconds: Callable[[], float],
-        is_latest: bool = True,
-        reason: str | None = None,
-        earlier: RunReader | None = None,
-    ) -> None:
-        self._plan = plan
-        self._data = data
-        self._settings = settings
-        self._places = places
-        self._store = places.store
-        self._algorithms = algorithms
-        self._seconds = seconds
-        self._is_latest = is_latest
-        self._reason = reason
-        target = plan.target
-        self._run = RunReader(places.store, target.bucket, plan.run)
-        if earlier is None and plan.against is not None:
-            earlier = RunReader(places.store, target.bucket, plan.against)
-        self._earlier = earlier
+    plan: RunPlan
+    data: bytes
+    settings: Settings
+    places: Resources
+    algorithms: Sequence[str] | None
+    seconds: Callable[[], float]
+    earlier: RunReader | None
+    is_latest: bool = True
+    reason: str | None = None
 
     def summary(self, sums: RunSums, changes: Changes | None = None) -> Summary:
         """Return the summary of the run by its present counts. Nothing is written. changes: those since the last run;
         None to look for them.
         """
-        plan, holes = self._plan, sums.holes
+        plan, holes = self.plan, sums.holes
         whole = with_policies(plan, sums.policies) if plan.reads_keys else plan
         acl = Skipped(NO_OBJECT_ACLS) if sums.lacks_acls else plan.ask.acl
         left = f"{counted(len(holes), 'range')} of {len(plan.ranges):,} not complete" if plan.divided else None
         rules = [rule for rule in RULES if rule.id in plan.selected]
         end = RunEnd(
             run=plan.run,
-            out=self._run.uri,
+            out=self.places.store.uri(run_path(plan.target.bucket, plan.run)),
             target=plan.target,
-            settings=self._settings,
+            settings=self.settings,
             now=plan.now,
             tally=sums.tally,
             rules_undecided=make_plan(rules, plan.facts).undecided,
-            algorithms=self._algorithms,
+            algorithms=self.algorithms,
             not_looked_at=[
                 *not_looked_at(plan.facts, plan.target, acl, plan.ask.head),
                 *sums.unseen,
                 *(sums.named_holes() if plan.divided else ()),
             ],
-            seconds=self._seconds(),
-            resume=Resume(plan.run, sums.reached, self._reason or left) if holes else None,
-            changes=changes or changes_since(sums.tally, self._earlier, whole, complete=not holes),
+            seconds=self.seconds(),
+            resume=Resume(plan.run, sums.reached, self.reason or left) if holes else None,
+            changes=changes or changes_since(sums.tally, self.earlier, whole, complete=not holes),
         )
         return summarize(end)
 
@@ -184,38 +166,33 @@ class RunConclusion:
         None for all that are there. batch: the arguments of BatchManifests. Raises RunStopped if the time does not
         suffice for all batch manifests: the next call continues.
         """
-        plan = self._plan
+        plan = self.plan
         summary = self.summary(sums)
-        routed = bool(sums.tally.routed["objects"]) and self._places.ledger is not None
+        routed = bool(sums.tally.routed["objects"]) and self.places.ledger is not None
         if save is not None and (write_first or routed):
             save()
             save = None
         manifests = self._write_routed(sums, batch) if routed else None
-        rollups = finished_rollups(sums.rollups, summary, trend(summary, self._earlier))
+        rollups = finished_rollups(sums.rollups, summary, trend(summary, self.earlier))
         files = {ROLLUPS: rollups.to_json()}
         if plan.reads_keys:
             plan = with_policies(plan, sums.policies)
             files[KEYS] = KeyFile(run=plan.run, policies=sums.policies).to_json()
-        files[PAGE] = page_of(summary, plan, rollups, self._places.index_link).encode()
-        closing = RunClosing(self._store, self._plan, self._data, plan.against, checkpoints)
-        summary = closing.finish(
-            summary,
-            files,
-            sums.parts,
-            save=save or (lambda: None),
-            update_latest=self._is_latest,
-        )
+        files[PAGE] = page_of(summary, plan, rollups, self.places.index_link).encode()
+        closing = RunClosing(self.places.store, self.plan, self.data, plan.against, checkpoints)
+        summary = closing.finish(summary, files, sums.parts, save=save or (lambda: None), update_latest=self.is_latest)
         if manifests is not None:
             manifests.forget()
         return Concluded(summary, rollups, tuple(sums.unfinished))
 
     def _write_routed(self, sums: RunSums, batch: Mapping[str, Any]) -> BatchManifests:
         """Write the manifests and jobs for the objects that are left to S3 Batch Operations."""
-        facts = self._plan.facts
-        region = facts.region if isinstance(facts.region, str) else self._settings.region
+        plan, facts = self.plan, self.plan.facts
+        region = facts.region if isinstance(facts.region, str) else self.settings.region
         account = facts.account if isinstance(facts.account, str) else None
-        made = BatchManifests(self._run, self._plan.target, sums.parts(), **batch)
-        made.write(self._places, self._settings, region, account)
+        run = RunReader(self.places.store, plan.target.bucket, plan.run)
+        made = BatchManifests(run, plan.target, sums.parts(), **batch)
+        made.write(self.places, self.settings, region, account)
         return made
 
 
@@ -259,6 +236,7 @@ def conclude_run(
             places,
             algorithms=settings.algorithms if places.ledger is not None else None,
             seconds=seconds,
+            earlier=compared_with(store, plan),
             reason=reason,
         )
         done = conclusion.finish(sums, time_left=time_left, rows=batch_rows)

@@ -18,10 +18,9 @@ from auditor.config.settings import Settings
 from auditor.config.values import LIVE
 from auditor.errors import RunComplete, UsageError
 from auditor.model.bucket import BucketFacts
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Unread
 from auditor.model.run_lines import FindingLine
 from auditor.model.summary import Summary
-from auditor.model.version import VERSION
 from auditor.rules.base import Plan, make_plan
 from auditor.rules.judge import Judge
 from auditor.runs.paths import began_at
@@ -52,10 +51,7 @@ class Filling:
         self.file = file
         self.rules = by.rules
         self.settings = _settings(given, by.settings, file, summary)
-        self.selection: dict[str, Any] = {
-            **selection_of(by.rules, self.settings, ledger=False),
-            "filled": filled.run_id,
-        }
+        self.selection = selection_of(by.rules, self.settings, ledger=False) | {"filled": filled.run_id}
         self.algorithms = summary.hashing.algorithms if summary.hashing else None
         self.is_latest = True
         self._filled = filled
@@ -92,19 +88,14 @@ class Filling:
     def plan(self, plan: RunPlan) -> RunPlan:
         """Return run.json of the new run. plan: that of a run which begins."""
         return replace(
-            self.file,
-            run=plan.run,
-            facts=plan.facts,
-            ask=plan.ask,
-            selection=plan.selection,
-            auditor=VERSION,
-            judged_from=None,
+            plan,
+            target=self.file.target,
+            now=self.file.now,
+            ledger=self.file.ledger,
+            selected=self.file.selected,
+            configuration=self.file.configuration,
             filled=self._link,
             against=self._filled.run_id,
-            source=None,
-            exact=False,
-            calls=0,
-            ranges=plan.ranges,
         )
 
     def calls(self, plan: Plan) -> int:
@@ -181,7 +172,7 @@ def _settings(given: Settings, own: Settings, file: RunPlan, summary: Summary) -
         level=None,
         versions=file.target.versions,
         semantics=file.facts.semantics,
-        key_policies=not isinstance(file.facts.key_policies, Skipped),
+        key_policies=file.reads_keys,
         algorithms=summary.hashing.algorithms if summary.hashing else given.algorithms,
         source=LIVE,
         ledger=None,

@@ -44,8 +44,8 @@ server keeps the process."""
 
 
 class Start(Struct, frozen=True):
-    """The first line to a process. settings: those of the run, as write_settings() writes them. part_lines: number of
-    lines at which a part ends. level: the lowest level of the log.
+    """The first line to a process. settings: those of the run, by pickle: the options of rules may have any type.
+    part_lines: number of lines at which a part ends. level: the lowest level of the log.
     """
 
     run_id: str
@@ -89,17 +89,6 @@ class Report(Struct, frozen=True, omit_defaults=True):
     log: tuple[int, str, str] | None = None
 
 
-def write_settings(settings: Settings) -> bytes:
-    """Return the settings as bytes. They are not JSON, because the options of rules may have any type."""
-    return pickle.dumps(settings)
-
-
-def read_settings(data: bytes) -> Settings:
-    """Return the settings from the bytes of write_settings()."""
-    found: Settings = pickle.loads(data)  # noqa: S301 - from the process that began this one
-    return found
-
-
 def error_of(kind: str, text: str) -> AuditorError:
     """Return the error of a report as an exception of its class."""
     found = getattr(errors, kind, RunError)
@@ -127,7 +116,6 @@ class RangeProcesses:
 
     def __init__(self, settings: Settings, jobs: int, stop: Stop, module: str = MODULE) -> None:
         self._settings = settings
-        self._max_rate = settings.max_rate
         self._jobs = jobs
         self._module = module
         self._stop = Stop(stop)
@@ -158,18 +146,17 @@ class RangeProcesses:
         """Start the processes, unless they are. They import, and then wait for their first range."""
         command = (sys.executable, "-P", "-c", _PROGRAM, _ROOT, self._module)
         for _ in range(self._jobs - len(self._processes)):
-            self._processes.append(
-                await asyncio.create_subprocess_exec(
-                    *command, stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
-                )
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, limit=LONGEST, start_new_session=True
             )
+            self._processes.append(process)
 
     async def work(self, run: RunContext, ranges: Iterable[str], left: Limits, part_lines: int) -> None:
         """Audit the ranges with these IDs, in order. Raises the first error of a process, after all have ended. left:
         the calls and dollars for all ranges together. part_lines: number of lines at which a part ends.
         """
         level = logging.getLogger().getEffectiveLevel()
-        start = Start(run.run_id, run.plan.target, write_settings(self._settings), part_lines, level)
+        start = Start(run.run_id, run.plan.target, pickle.dumps(self._settings), part_lines, level)
         self._waiting, self.left = deque(ranges), left
         if not self._waiting:
             return
@@ -219,7 +206,7 @@ class RangeProcesses:
             self._stop.set(f"the process that audits range {mine} {how}")
         self._active -= 1
         if self._active:
-            self._order_all(Order(rate=rate_share(self._max_rate, self._active)))
+            self._order_all(Order(rate=rate_share(self._settings.max_rate, self._active)))
 
     def _take(self, end: RangeOutcome) -> None:
         self.left += end.left
@@ -233,7 +220,7 @@ class RangeProcesses:
         if not self._waiting or self._stop or self.left.spent:
             _close(process)
             return None
-        limits, rate = self.left.share(self._active), rate_share(self._max_rate, self._active)
+        limits, rate = self.left.share(self._active), rate_share(self._settings.max_rate, self._active)
         self.left -= limits
         order = Order(range=self._waiting.popleft(), rate=rate, limits=limits)
         _send(process, order)

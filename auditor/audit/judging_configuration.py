@@ -23,7 +23,7 @@ from auditor.errors import OutputError, RunChanged, RunComplete, RunDamaged, Run
 from auditor.model.bucket import BucketFacts
 from auditor.model.exception import ExceptionEntry
 from auditor.model.json_codec import plain
-from auditor.model.object import Ask, Unread
+from auditor.model.object import Unread
 from auditor.model.target import Target
 from auditor.reports.rollup import RollUpBuilder
 from auditor.rules import RULES
@@ -31,44 +31,12 @@ from auditor.rules.base import Plan, Rule
 from auditor.rules.judge import Judge, select
 from auditor.rules.named import rule_id
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.paths import began_at, checkpoint_name
+from auditor.runs.paths import checkpoint_name
 from auditor.runs.reading import RunReader, name_latest
 from auditor.runs.run_end import delete_checkpoints
-from auditor.runs.run_files import PLAN, RunPlan, damaged, one_range
+from auditor.runs.run_files import PLAN, RunPlan, damaged
 
 _SELECTING: Final = ("only", "ignore", "level")
-JUDGING: Final = ("only", "ignore", "level", "trusted", "keep_metadata")
-"""The settings that decide on verdicts and findings, besides the tables of auditor.toml."""
-
-
-def new_plan(
-    run_id: str,
-    target: Target,
-    rules: Sequence[Rule],
-    settings: Settings,
-    facts: BucketFacts,
-    ask: Ask,
-    *,
-    selection: Mapping[str, Any],
-    against: str | None,
-) -> RunPlan:
-    """Return run.json for a run of one range that begins. rules: the selected ones. facts: those of the bucket. ask:
-    the calls for each object. selection: the questions of the run, by selection_of(). against: ID of the run with which
-    it compares.
-    """
-    return RunPlan(
-        run=run_id,
-        target=target,
-        now=began_at(run_id),
-        ledger=selection["algorithms"] is not None,
-        selected=tuple(rule.id for rule in rules),
-        configuration=configuration_of(settings),
-        selection=selection,
-        facts=facts,
-        ask=ask,
-        against=against,
-        ranges=one_range(target),
-    )
 
 
 def judge_of(settings: Settings, plan: Plan, facts: BucketFacts, *, versions: bool, now: datetime) -> Judge:
@@ -82,17 +50,16 @@ def configuration_of(settings: Settings) -> dict[str, Any]:
     """Return the settings that decide on verdicts and findings, as a document in the form of auditor.toml, which names
     rules by their IDs.
     """
-    found: dict[str, Any] = {}
-    for name in JUDGING:
-        value = getattr(settings, name)
-        found[name] = sorted(value) if isinstance(value, frozenset) else plain(value)
-    for name in ("only", "ignore"):
-        found[name] = [rule_id(one, RULES) for one in found[name]]
-    return {
-        **{name: value for name, value in found.items() if value is not None},
+    found = {
+        "only": [rule_id(one, RULES) for one in settings.only],
+        "ignore": [rule_id(one, RULES) for one in settings.ignore],
+        "level": settings.level,
+        "trusted": sorted(settings.trusted),
+        "keep_metadata": settings.keep_metadata,
         "rules": plain(settings.rules),
         EXCEPTIONS: [_entry(entry) for entry in settings.exceptions],
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _entry(entry: ExceptionEntry) -> dict[str, Any]:
@@ -229,11 +196,9 @@ def finish_end(run: RunReader) -> None:
 def check_selection(plan: RunPlan, selection: Mapping[str, Any]) -> None:
     """Raise RunChanged unless a run was begun with this selection: it says nothing about what others would select."""
     if (filled := plan.selection.get("filled")) != selection.get("filled"):
-        way = (
-            "fills no run: leave --fill out"
-            if filled is None
-            else f"fills run {filled}: resume it with --fill and that run"
-        )
+        way = "fills no run: leave --fill out"
+        if filled is not None:
+            way = f"fills run {filled}: resume it with --fill and that run"
         raise RunChanged(f"run {plan.run} {way}")
     if plan.selection != selection:
         raise RunChanged(

@@ -73,6 +73,12 @@ class Limits(Struct, frozen=True):
         calls = None if self.calls is None else self.calls + (left.calls or 0)
         return Limits(calls, None if self.dollars is None else self.dollars + (left.dollars or 0.0))
 
+    def after(self, calls: int, settings: Settings) -> Limits:
+        """Return what is left after so many calls that listed keys."""
+        spent = None if self.dollars is None else in_dollars(calls * prices_with(settings.prices).list)
+        left = self - Limits(calls, spent)
+        return Limits(left.calls and max(0, left.calls), left.dollars and max(0.0, left.dollars))
+
 
 def planning_calls(settings: Settings) -> int | None:
     """Return the number of calls that planning its ranges may send in a run of these settings; None: no limit."""
@@ -81,16 +87,6 @@ def planning_calls(settings: Settings) -> int | None:
     if settings.max_cost is not None and price:  # [prices] may give a server's calls for nothing
         limits.append(in_pico(settings.max_cost) // PLANNING // price)
     return min(limits, default=None)
-
-
-def settings_after(settings: Settings, calls: int) -> Settings:
-    """Return the settings with the calls and dollars that are left after so many calls that listed keys."""
-    if settings.max_calls is not None:
-        settings = replace(settings, max_calls=max(0, settings.max_calls - calls))
-    if settings.max_cost is not None:
-        spent = in_dollars(calls * prices_with(settings.prices).list)
-        settings = replace(settings, max_cost=max(0.0, settings.max_cost - spent))
-    return settings
 
 
 def rate_share(max_rate: float | None, active: int) -> float | None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -22,7 +24,7 @@ from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, CallFailed, ListingError, OutputError, UsageError
 from auditor.model.target import Target
-from auditor.runs.parts import Part, keys_at
+from auditor.runs.parts import Part, keys_at, named_parts
 from auditor.runs.reading import RunReader, read_seal
 from auditor.runs.run_files import SealedPart
 from auditor.s3.calls import MAX_CALLS, Caller
@@ -96,8 +98,9 @@ def plan_from_run(target: Target, run: RunReader, ranges: int) -> RangePlan | No
     and none where a part ends near to the range's end.
     """
     seal = read_seal(run.store, run.path)
-    parts = sorted(_Objects.of(seal.parts)) if seal is not None else []
-    total = sum(one.lines for one in parts)
+    named = [(part, entry) for part, entry in named_parts(seal.parts if seal else ()) if part.kind == "objects"]
+    parts = sorted(named, key=itemgetter(0))
+    total = sum(entry.lines for _, entry in parts)
     if not total:
         return None
     try:
@@ -126,31 +129,25 @@ async def plan_by_listing(
     """
     settings = replace(settings, max_calls=most)
     async with open_bucket(target.bucket, settings, concurrency=AT_ONCE, connections=AT_ONCE, rate=rate) as bucket:
-        listing = TargetKeys(bucket.engine, bucket.caller, target)
+        listing = partial(_list_keys, bucket.engine, bucket.caller, target)
         cuts = await find_cuts(listing, ranges, target.start_after, target.stop_at, most=most, progress=progress)
         exact = cuts.exact and not target.versions  # a key may have more versions than a page has room for
         return _planned(target, replace(cuts, exact=exact), None, bucket.caller.counts["list"])
 
 
-class TargetKeys:
-    """Lists keys of a target from any text on."""
-
-    def __init__(self, engine: Engine, caller: Caller, target: Target) -> None:
-        self._engine = engine
-        self._caller = caller
-        self._target = target
-
-    async def __call__(self, after: str | None, count: int) -> KeysFound:
-        """Return at most one page of keys, of which none is missing: only the last page may have none."""
-        query = ListQuery(self._target.prefix, after, self._target.versions, min(count, PAGE))
-        position: Position | None = None
-        while True:
-            page = await listed_page(self._engine, self._caller, self._target, query, position)
-            listed = sorted([*(ref.key for ref in page.refs), *page.delete_markers])
-            keys = [key for key in listed if after is None or key > after]
-            if keys or page.next is None or page.next == position:
-                return KeysFound(keys, page.next is not None)
-            position = page.next
+async def _list_keys(engine: Engine, caller: Caller, target: Target, after: str | None, count: int) -> KeysFound:
+    """Return at most one page of the keys of a target after any text. None is missing: only the last page may have
+    none.
+    """
+    query = ListQuery(target.prefix, after, target.versions, min(count, PAGE))
+    position: Position | None = None
+    while True:
+        page = await listed_page(engine, caller, target, query, position)
+        listed = sorted([*(ref.key for ref in page.refs), *page.delete_markers])
+        keys = [key for key in listed if after is None or key > after]
+        if keys or page.next is None or page.next == position:
+            return KeysFound(keys, page.next is not None)
+        position = page.next
 
 
 def _planned(target: Target, found: KeyCuts, run: str | None, calls: int) -> RangePlan:
@@ -159,36 +156,23 @@ def _planned(target: Target, found: KeyCuts, run: str | None, calls: int) -> Ran
     return RangePlan(target, ranges, run, found.exact, calls)
 
 
-class _Objects(Struct, frozen=True, order=True):
-    """A file of objects of the last run. last: key of its last line; "" if the seal does not name it."""
-
-    part: Part
-    lines: int
-    last: str
-
-    @classmethod
-    def of(cls, sealed: Iterable[SealedPart]) -> Iterator[_Objects]:
-        for one in sealed:
-            part = Part.parse(one.path)
-            if part is not None and part.kind == "objects":
-                yield cls(part, one.lines, one.last or "")
-
-
-def _cuts_in(run: RunReader, parts: Sequence[_Objects], total: int, ranges: int) -> Iterator[Cut]:
-    """Yield the key of the line at the end of each range but the last, or of a line near to it at the end of a part."""
+def _cuts_in(run: RunReader, parts: Sequence[tuple[Part, SealedPart]], total: int, ranges: int) -> Iterator[Cut]:
+    """Yield the key of the line at the end of each range but the last, or of a line near to it at the end of a part.
+    parts: the files of objects, each with its entry in the seal, which may not name the key of its last line.
+    """
     wanted = deque(sorted({max(1, total * number // ranges) for number in range(1, ranges)}))
     near, done = total // (ranges * _NEAR), 0
-    for one in parts:
+    for part, one in parts:
         end, lines = done + one.lines, list[int]()
         while wanted and wanted[0] <= end + near * bool(one.last):
             lines.append(wanted.popleft())
         at_end = bool(lines) and bool(one.last) and lines[-1] >= end - near
         inside = [line - done for line in (lines[:-1] if at_end else lines)]
         if inside:
-            keys = keys_at(run.store, run.path, one.part, inside)
+            keys = keys_at(run.store, run.path, part, inside)
             yield from ((key, done + line) for line, key in zip(inside, keys, strict=True))
         if at_end:
-            yield one.last, end
+            yield one.last or "", end
         done = end
 
 

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from auditor.aio.tasks import in_order
-from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.parts import Part, found_parts, sealed_from_store
-from auditor.runs.paths import checkpoint_name, range_seal_name, run_path
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
+from auditor.runs.parts import Part, found_parts, named_parts, sealed_from_store
+from auditor.runs.paths import range_seal_name, run_path
 from auditor.runs.reading import parse_seal
-from auditor.runs.run_files import PlannedRange, RunPlan, SealedPart, parsed, sorted_parts
+from auditor.runs.run_files import PlannedRange, RunPlan, Seal, SealedPart, sorted_parts
 from auditor.runs.segment import empty_parts
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
@@ -67,16 +67,13 @@ class RangeState(Struct, frozen=True):
 
 def range_progress(store: Store, plan: RunPlan) -> Iterator[RangeProgress]:
     """Yield how far each range is, by its checkpoint alone. Raises RunDamaged. Blocks."""
-    folder = run_path(plan.target.bucket, plan.run)
-    reads = (partial(store.get, f"{folder}/{checkpoint_name(one.id)}") for one in plan.ranges)
-    for one, data in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
-        if data is None:
+    reads = (partial(load_checkpoint, store, plan.target.bucket, plan.run, one.id) for one in plan.ranges)
+    for one, state in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
+        if state is None:
             yield RangeProgress(one.id)
-            continue
-        place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-        state = parsed(data, place, Checkpoint, plan.run)
-        listed = state.tally.coverage["listed"]
-        yield RangeProgress(one.id, state.ended is not None, state.start_after, listed, state.begun)
+        else:
+            listed = state.tally.coverage["listed"]
+            yield RangeProgress(one.id, state.ended is not None, state.start_after, listed, state.begun)
 
 
 def active_ranges(store: Store, plan: RunPlan, at_once: int) -> int:
@@ -104,31 +101,29 @@ def range_states(store: Store, plan: RunPlan) -> Iterator[RangeState]:
     found: dict[str, list[Part]] = {}
     for part in found_parts(store, folder):
         found.setdefault(part.range_id, []).append(part)
-    reads = (partial(_files, store, folder, one.id) for one in plan.ranges)
-    for one, (data, sealed) in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
-        state = _state(store, plan, one, data, sealed, found.get(one.id, ()))
+    reads = (partial(_files, store, plan, one.id) for one in plan.ranges)
+    for one, files in zip(plan.ranges, in_order(reads, _AHEAD), strict=True):
+        state = _state(store, folder, one, *files, found.get(one.id, ()))
         if state.damaged:  # or a process has written a part since the parts were listed
-            files = _files(store, folder, one.id)
+            files = _files(store, plan, one.id)
             parts = [part for part in found_parts(store, folder) if part.range_id == one.id]
-            state = _state(store, plan, one, *files, parts)
+            state = _state(store, folder, one, *files, parts)
         yield state
 
 
-def _files(store: Store, folder: str, range_id: str) -> tuple[bytes | None, bytes | None]:
-    """Return the bytes of a range's checkpoint and of its seal; None for a file that is not there."""
-    data = store.get(f"{folder}/{checkpoint_name(range_id)}")
-    return data, None if data is None else store.get(f"{folder}/{range_seal_name(range_id)}")
+def _files(store: Store, plan: RunPlan, range_id: str) -> tuple[Checkpoint | None, Seal | None]:
+    """Return a range's checkpoint and its seal; None for a file that is not there."""
+    state = load_checkpoint(store, plan.target.bucket, plan.run, range_id)
+    path = f"{run_path(plan.target.bucket, plan.run)}/{range_seal_name(range_id)}"
+    return state, None if state is None else parse_seal(store.get(path))
 
 
 def _state(
-    store: Store, plan: RunPlan, one: PlannedRange, data: bytes | None, sealed: bytes | None, found: Sequence[Part]
+    store: Store, folder: str, one: PlannedRange, state: Checkpoint | None, seal: Seal | None, found: Sequence[Part]
 ) -> RangeState:
-    if data is None:
+    if state is None:
         return RangeState(one, None, (), "it has not begun")
-    folder = run_path(plan.target.bucket, plan.run)
-    place = store.uri(f"{folder}/{checkpoint_name(one.id)}")
-    state = parsed(data, place, Checkpoint, plan.run)
-    parts = _parts(store, folder, state, one, sealed, found)
+    parts = _parts(store, folder, state, one, seal, found)
     fault = damage(one, state.tally, parts, {part.path for part in found})
     damaged = fault is not None
     if damaged:  # no process reads again what the checkpoint covers
@@ -139,17 +134,13 @@ def _state(
 
 
 def _parts(
-    store: Store, folder: str, state: Checkpoint, one: PlannedRange, sealed: bytes | None, found: Sequence[Part]
+    store: Store, folder: str, state: Checkpoint, one: PlannedRange, seal: Seal | None, found: Sequence[Part]
 ) -> tuple[SealedPart, ...]:
     """Return the entries of the parts that the checkpoint covers: those of the range's seal, and, read from the store,
     those that a killed process did not seal.
     """
-    seal = parse_seal(sealed)
-    known = {}
-    for entry in seal.parts if seal else ():
-        part = Part.parse(entry.path)
-        if part is not None and part.range_id == one.id and _covered(part, state):
-            known[entry.path] = entry
+    sealed = named_parts(seal.parts if seal else ())
+    known = {entry.path: entry for part, entry in sealed if part.range_id == one.id and _covered(part, state)}
     unsealed = [part for part in found if part.path not in known and _covered(part, state)]
     empty = empty_parts(one.id, state.skipped_parts)
     return sorted_parts([*empty, *known.values(), *(sealed_from_store(store, folder, part) for part in unsealed)])

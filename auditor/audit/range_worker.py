@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -21,8 +22,9 @@ from msgspec.structs import replace
 from auditor.aio import loop as loops
 from auditor.aio.stop import Grace, Stop
 from auditor.audit.audit_run import RangeAudit
-from auditor.audit.jobs import LONGEST, Order, RangeOutcome, Report, Start, read_settings, whole_lines
+from auditor.audit.jobs import LONGEST, Order, RangeOutcome, Report, Start, whole_lines
 from auditor.config.resources import Resources, open_resources
+from auditor.config.settings import Settings
 from auditor.errors import AuditorError, LimitTooLow, RunComplete, RunError, RunTaken
 from auditor.model.json_codec import decode, encode_line
 from auditor.s3.engines.pool import EnginePool
@@ -53,7 +55,7 @@ class RangeWorker:
 
     def __init__(self, start: Start, orders: asyncio.StreamReader, out: int) -> None:
         self._start = start
-        self._settings = read_settings(start.settings)
+        self._settings: Settings = pickle.loads(start.settings)  # noqa: S301 - from the process that began this one
         self._orders = orders
         self._out = out
         self._writing = threading.Lock()

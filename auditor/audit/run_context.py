@@ -5,10 +5,10 @@ folder, and those of the run that has begun.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
 from auditor.runs.run_files import PlannedRange, RunPlan
 from auditor.runs.segment import Segment
+from auditor.s3.bucket import asking, open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.s3.key_policies import KeyPolicies
@@ -97,6 +98,13 @@ class AuditProcess(Struct, frozen=True, kw_only=True):
         """True if the digests of the objects are looked up in a ledger."""
         return self.places.ledger is not None
 
+    async def ask_setting(self, action: str, token: str | None = None) -> Mapping[str, Any]:
+        """Make the call `action` on a further setting of the bucket, and return its reply. token: of the page to read;
+        None for the first one. Raises CallFailed.
+        """
+        async with open_reader(self.connection, self.caller, asking(self.settings.engine, self.engines)) as reader:
+            return await reader.ask(action, token)
+
 
 class RunContext(AuditProcess, frozen=True, kw_only=True):
     """A run that has begun: its run.json is there, and the settings of its bucket are known.
@@ -125,11 +133,6 @@ class RunContext(AuditProcess, frozen=True, kw_only=True):
     keys: KeyPolicies | None = None
     inventory: FactSource | None = None
     without_inventory: str = ""
-
-    @classmethod
-    def of(cls, process: AuditProcess, **run: Any) -> Self:
-        """Return the context of a run in a process. run: the members that AuditProcess does not have."""
-        return cls(**{name: getattr(process, name) for name in AuditProcess.__struct_fields__}, **run)
 
     @property
     def run_id(self) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from auditor.aio.tasks import task_group
-from auditor.audit.ask_bucket import ask_setting
 from auditor.audit.begin_run import calls_per_object, listed_by
 from auditor.audit.compare_with_last import LastRunComparison
 from auditor.audit.judging_configuration import begun_rollups, check_rollups, judge_of
@@ -367,8 +366,7 @@ async def _with_inventory(run: RunContext, stack: AsyncExitStack, *, alone: bool
 
     try:
         if alone:
-            ask = partial(ask_setting, run.settings, run.connection, run.caller, run.engines)
-            opening = open_inventory(run, ask)
+            opening = open_inventory(run)
         else:
             from auditor.audit.sources.inventory_by_range import open_range_rows
 

@@ -51,6 +51,7 @@ def counts_so_far(run: RunReader) -> tuple[Summary, RollUps]:
         Resources(store=run.store),
         algorithms=file.selection.get("algorithms"),
         seconds=lambda: 0.0,
+        earlier=None,  # the changes are given
         reason=_UNFINISHED,
     )
     summary = conclusion.summary(sums, Changes(why_not="a run is compared with the last one when it ends"))

@@ -19,7 +19,7 @@ from auditor.errors import RunTaken
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.parts import KINDS, Part
 from auditor.runs.paths import checkpoint_name, run_path
-from auditor.runs.run_files import parsed
+from auditor.runs.run_files import load, parsed
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 
 TRIES: Final = 5
@@ -51,10 +51,8 @@ class LockedRun:
         the run, or has written it since the caller read the checkpoint.
         """
         self.release = self._store.hold(self._folder, self._range_id)
-        data, uri = self._store.get(self._path), self._store.uri(self._path)
-        found = None if data is None else parsed(data, uri, Checkpoint, self._run_id)
-        if found != loaded:
-            raise _taken(uri)
+        if load(self._store, self._path, Checkpoint, self._run_id) != loaded:
+            raise _taken(self._store.uri(self._path))
         return first
 
     def put_parts(self, files: Mapping[Part, Path]) -> None:

@@ -85,6 +85,13 @@ class Part(Struct, frozen=True, order=True):
         return cls(match[2], int(match[3]), match[1]) if match else None
 
 
+def named_parts(entries: Iterable[SealedPart]) -> Iterator[tuple[Part, SealedPart]]:
+    """Yield the files of parts that the entries of a seal name, each with its entry."""
+    for entry in entries:
+        if (part := Part.parse(entry.path)) is not None:
+            yield part, entry
+
+
 class PartFile:
     """A part's file that is compressed while it grows on disk. Equal lines always give equal bytes.
 

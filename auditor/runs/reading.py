@@ -307,6 +307,11 @@ def link_to(store: Store, bucket: str, run_id: str) -> Link:
     return Link(run_id, None if data is None else sha256_of(data))
 
 
+def compared_with(store: Store, plan: RunPlan) -> RunReader | None:
+    """Return a reader of the run with which a run compares; None if there is none. plan: its run.json."""
+    return None if plan.against is None else RunReader(store, plan.target.bucket, plan.against)
+
+
 def last_run(store: Store, target: Target) -> RunReader | None:
     """Return a reader of the latest complete run of a target; None if latest.json names none.
 

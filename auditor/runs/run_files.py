@@ -125,24 +125,23 @@ def _check_members(kind: Any, value: Any) -> None:
 T = TypeVar("T", bound=RunFile)
 
 
-def load(store: Store, path: str, kind: type[T], run_id: str, fix: str = ANEW) -> T | None:
+def load(store: Store, path: str, kind: type[T], run_id: str) -> T | None:
     """Return the content of the file `path`, of the type `kind`; None if there is no such file. Blocks.
 
-    run_id: of the run that the file has to name. fix: the user's next step if the file is damaged. Raises RunDamaged,
-    which names the file.
+    run_id: of the run that the file has to name. Raises RunDamaged, which names the file.
     """
     data = store.get(path)
-    return None if data is None else parsed(data, store.uri(path), kind, run_id, fix)
+    return None if data is None else parsed(data, store.uri(path), kind, run_id)
 
 
-def parsed(data: bytes, uri: str, kind: type[T], run_id: str, fix: str = ANEW) -> T:
+def parsed(data: bytes, uri: str, kind: type[T], run_id: str) -> T:
     """Return the content of a file. uri: of the file, for the error; the other parameters are those of load()."""
     try:
         found = kind.from_json(data)
         if found.run != run_id:
             raise JsonError("is another run's")
     except JsonError as error:
-        raise damaged(uri, error, fix) from error
+        raise damaged(uri, error) from error
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 from auditor.model.object import ObjectVersion
@@ -69,18 +70,13 @@ class RunResults:
 
     def bucket_findings(self) -> list[FindingLine]:
         """Return the findings on the bucket itself."""
-        for _, files in self._by_part:
-            found: list[FindingLine] = []
-            part = files.get("findings")
-            data = None if part is None else self._data(part)
-            for line in self._findings(part, data):
-                if line.key is not None:
-                    break
-                found.append(line)
-            if part is not None and self._start_after is None:
-                self._kept[part] = data
-            return found
-        return []
+        part = self._by_part[0][1].get("findings") if self._by_part else None
+        if part is None:
+            return []
+        data = self._data(part)
+        if self._start_after is None:
+            self._kept[part] = data
+        return list(takewhile(lambda line: line.key is None, read_lines(FindingLine, data, self._uri(part))))
 
     def objects(self) -> Iterator[PastObject]:
         """Yield all objects in key order."""
@@ -90,37 +86,28 @@ class RunResults:
     def of_key(self, key: str) -> list[PastObject]:
         """Return the objects with this key: none, one, or one for each version that the run lists."""
         lines = self.run.of_key(key)
-        findings = [
-            line
-            for part in (self.run.parts_with(key, "findings") if any(line.rules for line in lines) else ())
-            for line in self._findings(part, self._data(part))
-            if line.key == key
-        ]
+        parts = self.run.parts_with(key, "findings") if any(line.rules for line in lines) else ()
+        findings = [one for part in parts for one in self._lines(FindingLine, part) if one.key == key]
+        mine = ([one for one in findings if one.version_id == line.version_id] for line in lines)
         return [
-            PastObject(
-                key,
-                line.version_id,
-                seen_in(line),
-                tuple(one for one in findings if one.version_id == line.version_id),
-            )
-            for line in lines
+            PastObject(key, line.version_id, seen_in(line), tuple(found))
+            for line, found in zip(lines, mine, strict=True)
         ]
 
     def _part(self, files: dict[str, Part]) -> Iterator[PastObject]:
-        part, start = files.get("findings"), self._start_after
-        findings = LinesAhead(self._findings(part, None if part is None else self._data(part)))
+        start = self._start_after
+        findings = LinesAhead(self._lines(FindingLine, files.get("findings")))
         findings.take(lambda one: one.key is None or (start is not None and one.key <= start))
-        objects = files.get("objects")
-        for line in self._read(_ResultLine, objects, None if objects is None else self._data(objects)):
+        for line in self._lines(_ResultLine, files.get("objects")):
             found = findings.of(line.key, line.version_id) if line.rules else []
             if start is None or line.key > start:
                 yield PastObject(line.key, line.version_id, seen_in(line), tuple(found))
 
-    def _findings(self, part: Part | None, data: bytes | None) -> Iterator[FindingLine]:
-        return self._read(FindingLine, part, data)
+    def _lines(self, kind: type[T], part: Part | None) -> Iterator[T]:
+        return iter(()) if part is None else read_lines(kind, self._data(part), self._uri(part))
 
-    def _read(self, kind: type[T], part: Part | None, data: bytes | None) -> Iterator[T]:
-        return iter(()) if part is None else read_lines(kind, data, self.run.store.uri(f"{self.run.path}/{part.path}"))
+    def _uri(self, part: Part) -> str:
+        return self.run.store.uri(f"{self.run.path}/{part.path}")
 
     def _data(self, part: Part) -> bytes | None:
         """Return the bytes of a part's file; None if the file is missing."""

@@ -16,7 +16,7 @@ from auditor.model.object import AnyVersion, ObjectVersion
 from auditor.runs.checkpoint import Checkpoint, RangeEnd
 from auditor.runs.line_buffer import KeyedCounts, LineBatch, LineBuffer, RunPosition
 from auditor.runs.ownership import EMPTY_PART, writer_of
-from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, found_parts, sealed_from_store, tidy
+from auditor.runs.parts import KINDS, Part, PartFile, delete_spools, found_parts, named_parts, sealed_from_store, tidy
 from auditor.runs.paths import FIRST, checkpoint_name, range_keys_name, range_seal_name, run_path
 from auditor.runs.reading import RunReader, parse_seal
 from auditor.runs.run_files import SEAL, Seal, SealedPart, sha256_of, sorted_parts
@@ -54,8 +54,7 @@ class SegmentSeal:
         if not fresh:
             names = (range_seal_name(self._range_id), SEAL)  # of a process that handed on, or that was stopped
             seal = next(filter(None, (parse_seal(self._store.get(f"{self._path}/{name}")) for name in names)), None)
-            found = [(Part.parse(one.path), one) for one in seal.parts] if seal else []
-            self._earlier = [one for part, one in found if part is not None and self._stays(part)]
+            self._earlier = [one for part, one in named_parts(seal.parts if seal else ()) if self._stays(part)]
 
     def add(self, parts: Iterable[SealedPart]) -> None:
         """Add the entries of parts that are written."""
@@ -75,7 +74,7 @@ class SegmentSeal:
         """
         empty = empty_parts(self._range_id, self._skipped)
         found = sorted_parts([*empty, *self._earlier, *self._unsealed(), *self._own])
-        return tuple(one for one in found if (part := Part.parse(one.path)) is not None and part.number < upto)
+        return tuple(one for part, one in named_parts(found) if part.number < upto)
 
     def _unsealed(self) -> list[SealedPart]:
         """Read the parts that earlier processes wrote and did not seal before they were killed. Return their
@@ -145,16 +144,11 @@ class Segment:
         self._io = threading.Lock()  # guards the files
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
-        first = state.next_part if state else 0
+        begun = state or Checkpoint(run=run_id, next_part=0, start_after=None, tally=tally)
         self._tally = tally
-        mark = RunPosition(
-            state.start_after if state else None,
-            tally.copy(),
-            state.rollups if state else {},
-            state.unsent if state else (),
-        )
+        mark = RunPosition(begun.start_after, tally.copy(), begun.rollups, begun.unsent)
         self._pending = LineBuffer(
-            first,
+            begun.next_part,
             mark,
             tally,
             part_lines=part_lines,
@@ -164,11 +158,11 @@ class Segment:
         )
         self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
-        self._covered = first
+        self._covered = begun.next_part
         """Number of the first part that this checkpoint does not cover."""
         self._loaded = state
         self._fresh = fresh
-        self._skipped_parts = state.skipped_parts if state else ()
+        self._skipped_parts = begun.skipped_parts
         self._writer = writer_of(store, bucket, run_id, range_id)
 
     def prepare(self) -> None:

@@ -20,7 +20,7 @@ from auditor.model.object import PUBLIC_GROUPS, Acl, DormantAcl, FactOrigin, Obj
 from auditor.model.reuse import KnownFacts
 from auditor.runs.tally import Tally
 from auditor.s3.inventory.facts import InventoryFacts
-from auditor.s3.inventory.setup import AskPage, inventory_place
+from auditor.s3.inventory.setup import inventory_place
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -28,14 +28,14 @@ _UNREPORTED: Final = KnownFacts(unreported=True)
 
 
 @asynccontextmanager
-async def open_inventory(run: RunContext, ask: AskPage) -> AsyncIterator[FactSource]:
+async def open_inventory(run: RunContext) -> AsyncIterator[FactSource]:
     """Load the newest report of the run's bucket, and yield the source of its facts.
 
-    ask: makes a call on a setting of the bucket. Raises InventoryError if no report can be used, OutputError if their
-    place cannot be read, InventoryMissing if it is not known, and RunStopped after a stop.
+    Raises InventoryError if no report can be used, OutputError if their place cannot be read, InventoryMissing if it is
+    not known, and RunStopped after a stop.
     """
     target = run.remaining
-    place = await inventory_place(run.settings.inventory, target, ask)
+    place = await inventory_place(run.settings.inventory, target, run.ask_setting)
     times = report_times(run.settings, run.clock())
 
     def load() -> SortedRows:

@@ -49,7 +49,8 @@ def parquet_rows(path: Path, columns: Sequence[str], name: str, *, memory: str =
     try:
         with open_duckdb(duckdb, path, memory) as connection:
             source = f"read_parquet({_text(str(path))}, hive_partitioning = false)"
-            found = {known_column(row[0]): (row[0], row[1]) for row in _all(connection, f"DESCRIBE FROM {source}")}
+            described = connection.execute(f"DESCRIBE FROM {source}").fetchall()
+            found = {known_column(row[0]): (row[0], row[1]) for row in described}
             if missing := [column for column in columns if column not in found]:
                 raise InventoryError(f"{name} has no column {missing[0]}, so the report is damaged")
             if nested := [
@@ -112,10 +113,6 @@ def _within_limit(query: str, columns: int) -> str:
     size = " + ".join(f"strlen({name})" for name in names)
     first = f"CASE WHEN {size} > {LONGEST_ROW} THEN error('a row is too long') ELSE c0 END"
     return f"SELECT {', '.join([first, *names[1:]])} FROM ({query})"  # noqa: S608 - names are quoted
-
-
-def _all(connection: Any, query: str) -> Any:
-    return connection.execute(query).fetchall()
 
 
 def _text(value: str) -> str:

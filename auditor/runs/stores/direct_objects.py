@@ -89,29 +89,26 @@ class DirectObjects:
         self._reached = False
 
     def get(self, key: str) -> tuple[bytes, str]:
-        answer = self._retried("GetObject", lambda: self._send("GetObject", "GET", key))
+        answer = self._retried(partial(self._send, "GetObject", "GET", key))
         return answer.body, _etag("GetObject", answer)
 
     def stream(self, key: str) -> Iterator[bytes]:
-        return self._retried("GetObject", lambda: self._opened(key))
+        return self._retried(partial(self._opened, key))
 
     def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
         size = len(body) if isinstance(body, bytes) else os.fstat(body.fileno()).st_size
         extra = [("content-length", str(size)), ("content-md5", md5), ("content-type", kind)]
         extra += [(_CONDITIONS[name], value) for name, value in condition.items()]
-        headers = tuple(extra)
-        return _etag(
-            "PutObject", self._retried("PutObject", lambda: self._send("PutObject", "PUT", key, "", headers, body))
-        )
+        return _etag("PutObject", self._retried(partial(self._send, "PutObject", "PUT", key, "", tuple(extra), body)))
 
     def delete(self, key: str) -> None:
-        self._retried("DeleteObject", lambda: self._send("DeleteObject", "DELETE", key))
+        self._retried(partial(self._send, "DeleteObject", "DELETE", key))
 
     def keys(self, prefix: str) -> Iterator[str]:
         query, position = ListQuery(prefix), None
         while True:
             asked = encode_query(query.pairs(position))
-            answer = self._retried("ListObjectsV2", partial(self._send, "ListObjectsV2", "GET", "", asked))
+            answer = self._retried(partial(self._send, "ListObjectsV2", "GET", "", asked))
             found = page(query, answer.body)
             yield from (ref.key for ref in found.refs)
             if found.next is None:
@@ -122,7 +119,7 @@ class DirectObjects:
         if not self._kept:
             self.transport.close()
 
-    def _retried(self, action: str, attempt: Callable[[], T]) -> T:
+    def _retried(self, attempt: Callable[[], T]) -> T:
         """Make a call, and repeat it after failures that may be temporary.
 
         attempt: makes the call once. Raises CallFailed.
@@ -143,7 +140,7 @@ class DirectObjects:
                 self._reached = True
                 return answer
             self._sleep(pause)
-        raise AssertionError(action)
+        raise AssertionError(attempt)
 
     def _renewed(self, failure: CallFailed) -> bool:
         """True if S3 refused the credentials as expired, and there are new ones now."""

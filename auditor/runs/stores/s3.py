@@ -297,15 +297,11 @@ class S3Store:
         """Convert the errors of calls in this `with` block to an OutputError, which is one sentence with the fix."""
         try:
             yield
-        except (CallFailed, CredentialsError, UsageError) as error:
-            raise OutputError(_sentence(uri, error, self._absent)) from error
-
-
-def _sentence(uri: str, failure: Exception, absent: str) -> str:
-    if not isinstance(failure, CallFailed):
-        return f"{uri} cannot be used: {failure}"
-    allow = _READS if failure.action in ("GetObject", "ListObjectsV2") else _WRITES
-    return explain(uri, failure, allow=allow, absent=absent)
+        except CallFailed as failure:
+            allow = _READS if failure.action in ("GetObject", "ListObjectsV2") else _WRITES
+            raise OutputError(explain(uri, failure, allow=allow, absent=self._absent)) from failure
+        except (CredentialsError, UsageError) as error:
+            raise OutputError(f"{uri} cannot be used: {error}") from error
 
 
 def _pause(attempt: int) -> float:
