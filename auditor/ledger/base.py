@@ -167,6 +167,11 @@ class Known(Struct, frozen=True, kw_only=True):
     """True if the digest is damaged: its seal (a hash of the row's fields) is wrong, and the key's history has no
     undamaged copy."""
 
+    @property
+    def checked_at(self) -> str:
+        """Time at which the digest was last verified or recorded."""
+        return max(self.recorded_at, self.verified_at or "")
+
 
 class Version(Struct, frozen=True, kw_only=True):
     """An object version that the ledger knows, by version ID and ETag, with its recorded digests."""

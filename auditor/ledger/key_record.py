@@ -116,9 +116,7 @@ def mark_of(event: Event) -> tuple[str, Mark] | None:
 
 def is_seen_after(version: Version, at: str, slack: timedelta = SLACK) -> bool:
     """True if the version was recorded or verified more than `slack` after the time `at`."""
-    return any(
-        is_after(max(known.recorded_at, known.verified_at or ""), at, slack) for known in version.digests.values()
-    )
+    return any(is_after(known.checked_at, at, slack) for known in version.digests.values())
 
 
 def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:

@@ -54,9 +54,6 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     unread: VerifyOutcome = VerifyOutcome.NOT_DUE
     """The outcome that the object gets if it is not due in this run, and therefore not read."""
 
-    def verified(self, outcome: VerifyOutcome, **detail: str) -> Verified:
-        return verified(self.ref, outcome, **detail)
-
     def compare(self, digests: Mapping[str, str]) -> Verified:
         """Return the outcome MISMATCH for the first wrong digest; return `standing` if all expected digests are right.
 
@@ -66,7 +63,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
             found = digests[claim.algorithm]
             if found != claim.digest.lower():
                 return self.differs(claim, found)
-        return self.verified(self.standing)
+        return verified(self.ref, self.standing)
 
     def differs(self, claim: ExpectedDigest, found: str) -> Verified:
         return _mismatch(self.ref, claim.algorithm, claim.digest.lower(), found, claim.origin)
@@ -83,7 +80,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """
 
     in_flight_from: str
-    in_flight_to: Callable[[], str] = lambda: "9999"
+    in_flight_to: Callable[[], str]
     algorithms: Collection[str] | None = None
     record: bool = False
 
@@ -103,15 +100,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
         for size, origin in sizes:
             if size not in (None, ref.size):
                 return _mismatch(ref, "size", str(size), str(ref.size), origin)
-        claims = [claim for version in versions for claim in self._claims(version)]
-        if versions and not claims:
-            return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
-        claims += [
+        own = [claim for version in versions for claim in self._claims(version)]
+        claims = own + [
             ExpectedDigest(one.algorithm, one.digest, one.origin, imported_at=one.imported_at)
             for one in expected
             if one.algorithm in ALGORITHMS
         ]
-        if expected and not claims:
+        if (versions and not own) or (expected and not claims):
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
         return self._read_request(ref, _standing(ref, subject, versions), claims)
 
@@ -155,12 +150,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
         if is_damaged(subject) and not (version and is_sound(version)):
             fault = VerifyOutcome.LEDGER_FAULT
             return Verified(key=pair.key, outcome=fault, listed=False, detail={"damaged": "; ".join(subject.damage)})
-        recorded = [one for one in subject.versions if one.digests]
-        last = version or (recorded[-1] if recorded else None)
+        last = version or next((one for one in reversed(subject.versions) if one.digests), None)
         outcome = VerifyOutcome.MISSING
         if pair.is_told:
             outcome = VerifyOutcome.DELETED
-        elif (version.retired_at if version is not None else subject.retired_at) is not None:
+        elif pair.is_settled:
             outcome = VerifyOutcome.RETIRED
         elif self.in_flight(last.first_seen if last is not None else subject.noticed_at or ""):
             outcome = VerifyOutcome.IN_FLIGHT
@@ -236,10 +230,6 @@ def _checked(claims: list[ExpectedDigest]) -> str | None:
 
     If all expected digests are from manifests, return the time of the first import; None if no digest is expected.
     """
-    times = [
-        max(known.recorded_at, known.verified_at or "")
-        for claim in claims
-        if claim.version is not None
-        for known in [claim.version.digests[claim.algorithm]]
-    ]
+    ours = [(claim.version, claim.algorithm) for claim in claims if claim.version is not None]
+    times = [version.digests[algorithm].checked_at for version, algorithm in ours]
     return min(times or [claim.imported_at for claim in claims], default=None)

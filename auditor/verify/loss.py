@@ -78,5 +78,5 @@ def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
     """True if the key's history has a "lost" event of this version, and the version was not recorded or verified after
     that event.
     """
-    seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
+    seen = max(known.checked_at for known in version.digests.values())
     return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)

@@ -134,13 +134,8 @@ class _ListedKey:
             self._etags.add(ref.etag)
             self._current = ref if ref.is_latest else self._current
             self._awaited.pop(ref.version_id or NULL, None)
-        return Pair(
-            step.key,
-            ref,
-            self._subject,
-            delete_markers=step.delete_markers,
-            listed_at=asked_at if ref is not None else "",
-        )
+        listed_at = asked_at if ref is not None else ""
+        return Pair(step.key, ref, self._subject, delete_markers=step.delete_markers, listed_at=listed_at)
 
     def end(self, versions: bool) -> Iterator[Pair]:
         """Yield a Pair for each version of the key that the ledger has and the listing lacks, after the key's last

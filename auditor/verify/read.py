@@ -15,7 +15,7 @@ from auditor.model.digest import VerifyOutcome
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.listing import listed_still
-from auditor.verify.compare import ExpectedDigest, ReadRequest
+from auditor.verify.compare import ExpectedDigest, ReadRequest, verified
 from auditor.verify.outcome import Verified
 
 log = logging.getLogger(__name__)
@@ -69,20 +69,23 @@ class VerifyReader(Struct, eq=False):
                 return ReadResult(await self._superseded(question, result.code))
             case Unhashable():
                 if result.code == "archived":
-                    return ReadResult(question.verified(VerifyOutcome.ARCHIVED, storage_class=ref.storage_class))
-                return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code=result.code))
+                    return ReadResult(verified(ref, VerifyOutcome.ARCHIVED, storage_class=ref.storage_class))
+                return ReadResult(verified(ref, VerifyOutcome.UNREADABLE, code=result.code))
+            case Failed(code="SizeDiffers") if question.claims:
+                detail = {"algorithm": "size", "recorded": str(ref.size), "code": result.code}
+                return ReadResult(verified(ref, VerifyOutcome.MISMATCH, **detail))
             case Failed():
-                return ReadResult(_failed(question, result.code))
+                return ReadResult(verified(ref, VerifyOutcome.UNREADABLE, code=result.code))
 
     async def _hashed(self, question: ReadRequest, hashed: Hashed) -> ReadResult:
-        verified, size = question.compare(hashed.digests), hashed.bytes_read
-        if not question.keep or verified.outcome is VerifyOutcome.MISMATCH:
-            return ReadResult(verified, size)
+        found, size = question.compare(hashed.digests), hashed.bytes_read
+        if not question.keep or found.outcome is VerifyOutcome.MISMATCH:
+            return ReadResult(found, size)
         try:
-            return ReadResult(verified, size, await self.ledger.record(hashed.entry(self.bucket)))
+            return ReadResult(found, size, await self.ledger.record(hashed.entry(self.bucket)))
         except DigestConflict as error:  # another process recorded another digest meanwhile
             log.error("%s", error)
-            return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
+            return ReadResult(verified(question.ref, VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
         """Return IN_FLIGHT if the object was overwritten or deleted after the listing; else UNREADABLE.
@@ -92,18 +95,7 @@ class VerifyReader(Struct, eq=False):
         """
         try:
             if not await listed_still(self.engine, self.caller, question.ref):
-                return question.verified(VerifyOutcome.IN_FLIGHT)
+                return verified(question.ref, VerifyOutcome.IN_FLIGHT)
         except CallFailed as failure:
             code = failure.code
-        return question.verified(VerifyOutcome.UNREADABLE, code=code)
-
-
-def _failed(question: ReadRequest, code: str) -> Verified:
-    """Return the outcome of an object that could not be read: MISMATCH if the object's size is not the recorded size,
-    else UNREADABLE.
-
-    code: the error code of the failure; SizeDiffers means another size.
-    """
-    if code == "SizeDiffers" and question.claims:
-        return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
-    return question.verified(VerifyOutcome.UNREADABLE, code=code)
+        return verified(question.ref, VerifyOutcome.UNREADABLE, code=code)

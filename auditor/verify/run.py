@@ -24,7 +24,7 @@ from auditor.hashing.digest.object import hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Paused, Result
 from auditor.hashing.digest.streams import connections
-from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, CONCURRENCY
+from auditor.hashing.limits import BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
 from auditor.model.digest import VerifyOutcome
@@ -38,12 +38,12 @@ from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed, pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
-from auditor.verify.compare import Comparison, ReadRequest
+from auditor.verify.compare import Comparison, ReadRequest, verified
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyCheckpoint, VerifyFolder
 from auditor.verify.history import HistoryWriter
 from auditor.verify.loss import LossFinder
-from auditor.verify.merge import Pair, merged
+from auditor.verify.merge import merged
 from auditor.verify.outcome import Verified
 from auditor.verify.page import Examples, verify_page
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
@@ -186,33 +186,25 @@ class Verification:
                 reads = self._reads = PacedReads(engine, bucket.rate)
                 hash_one = partial(self._hash, reads, options)
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
-                judge = self._judge()
-                losses = LossFinder(target.bucket, engine, caller, self._ledger, judge.in_flight)
+                policy = self._policy()
                 walk = Walk(
-                    ReadPolicy(
-                        judge=judge,
-                        due=self._due,
-                        now=self._at.as_of,
-                        accept_cost=settings.accept_cost,
-                        resumed=self._folder.resumed,
-                    ),
-                    partial(self._ask, reader),
-                    partial(self._absent, judge, losses),
-                    self._notes,
-                    permits,
-                    self._stop,
-                    self._take,
-                    weight=lambda size: min(size, BUFFER),
+                    policy=policy,
+                    ask=partial(self._ask, reader),
+                    losses=LossFinder(target.bucket, engine, caller, self._ledger, policy.judge.in_flight),
+                    notes=self._notes,
+                    permits=permits,
+                    stop=self._stop,
+                    sink=self._take,
                     limit=partial(self._used_up, caller, reads),
-                    whole_keys=target.versions,
-                    window=_WINDOW if self._continues else WINDOW,
                     heal=self._heal,
                 )
                 ended = False
                 try:
                     async with self._stop.flight() as limit:
                         records = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
-                        ended = await walk.all(merged(self._counted(pages(engine, caller, target)), records, target))
+                        pairs = merged(self._counted(pages(engine, caller, target)), records, target)
+                        window = _WINDOW if self._continues else WINDOW
+                        ended = await walk.all(pairs, window=window, whole_keys=target.versions)
                     self._at.cut = limit.expired()
                     if self._continues and self._at.kept[1] != self._at.start_after:
                         self._drop_last_key()
@@ -230,15 +222,16 @@ class Verification:
                 self._listed += sum(step.ref is not None for step in page)
                 yield page
 
-    def _judge(self) -> Comparison:
-        settings = self._settings
-        began = self._now.timestamp()
-        return Comparison(
+    def _policy(self) -> ReadPolicy:
+        settings, began = self._settings, self._now.timestamp()
+        judge = Comparison(
             in_flight_from=_written(max(0.0, began - settings.grace)),
             in_flight_to=lambda: _written(min(time.time() + settings.grace, _LAST)),
             algorithms=self._compared,
             record=settings.record,
         )
+        again = self._folder.resumed
+        return ReadPolicy(judge, self._due, self._at.as_of, accept_cost=settings.accept_cost, resumed=again)
 
     async def _hash(self, reads: PacedReads, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
         checkpoint = self._at.resumed.get((task.key, task.version_id))
@@ -248,14 +241,9 @@ class Verification:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
             if answer.checkpoint is None:  # each invocation would read the object from its start again
-                return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
+                return ReadResult(verified(question.ref, VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
-
-    async def _absent(self, judge: Comparison, losses: LossFinder, pair: Pair) -> Verified | None:
-        if pair.replaced_by is not None:
-            return await losses.find(pair)
-        return judge.absent(pair)
 
     def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls
@@ -271,9 +259,13 @@ class Verification:
         self._at.move(done, versions=self._target.versions, accepted=self._accepts(done))
         if done.answer is None:
             return
-        self._report(done.answer.verified)
-        if done.answer.verified.outcome is VerifyOutcome.LOST:
-            self._lost.append(done.answer.verified)
+        found = done.answer.verified
+        self._examples.add(found)
+        self._waiting.append(json.dumps(found.document()).encode() + b"\n")
+        if self._combined is not None:
+            self._combined.write(found.line() + "\n")
+        if found.outcome is VerifyOutcome.LOST:
+            self._lost.append(found)
 
     def _drop_last_key(self) -> None:
         """Leave the lines and losses of the last key, which has versions that were not read to their ends, to the next
@@ -287,19 +279,13 @@ class Verification:
         again.
         """
         losses, self._lost = self._lost, []
-        for verified in losses:
-            await self._notes.add(verified)
+        for loss in losses:
+            await self._notes.add(loss)
         await self._notes.flush()
 
     def _accepts(self, done: Done) -> bool:
         code = done.answer.verified.unread if done.answer is not None else None
         return code is not None and accepts_object(self._holes, done.key, [("GetObject", code)])
-
-    def _report(self, verified: Verified) -> None:
-        self._examples.add(verified)
-        self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
-        if self._combined is not None:
-            self._combined.write(verified.line() + "\n")
 
     def _drained(self) -> list[bytes]:
         lines, self._waiting = self._waiting, []

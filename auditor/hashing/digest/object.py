@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
 from typing import Final
 
 from auditor.aio.backoff import backoff
@@ -51,19 +50,16 @@ async def hash_patiently(
 
     With `options.patience`, an outage of S3 is waited out, and then the calls begin anew.
     """
-    hashing = partial(_hash_repeatedly, engine, task, algorithms, options, checkpoint)
+
+    async def hashing() -> Result:
+        for attempt in range(1, options.attempts):
+            result = await hash_object(engine, task, algorithms, options, checkpoint)
+            if not (isinstance(result, Failed) and result.retryable):
+                return result
+            await options.sleep(backoff(attempt, 0.2, 15.0))
+        return await hash_object(engine, task, algorithms, options, checkpoint)
+
     return await (hashing() if options.patience is None else options.patience(engine, hashing))
-
-
-async def _hash_repeatedly(
-    engine: Reads, task: HashTask, algorithms: Sequence[str], options: HashOptions, checkpoint: Checkpoint | None
-) -> Result:
-    for attempt in range(1, options.attempts):
-        result = await hash_object(engine, task, algorithms, options, checkpoint)
-        if not (isinstance(result, Failed) and result.retryable):
-            return result
-        await options.sleep(backoff(attempt, 0.2, 15.0))
-    return await hash_object(engine, task, algorithms, options, checkpoint)
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:

@@ -56,16 +56,9 @@ def log_failures(received: Received, message: HashMessage, failed: Sequence[Fail
 def log_mismatch(message: HashMessage, found: Mismatch) -> None:
     """Log an object whose bytes contradict S3's checksum."""
     key, task = repr(found.task.key)[:_KEY], found.task
+    words = "%s (version %s, ETag %s): its bytes do not match S3's checksum: %s is %s, S3 has %s"
     with bound(run=message.run, bucket=message.bucket):
-        log.error(
-            "%s (version %s, ETag %s): its bytes do not match S3's checksum: %s is %s, S3 has %s",
-            key,
-            task.version_id,
-            task.etag,
-            found.algorithm,
-            found.ours,
-            found.stored,
-        )
+        log.error(words, key, task.version_id, task.etag, found.algorithm, found.ours, found.stored)
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
@@ -53,8 +52,8 @@ class LeasedHasher(Struct, eq=False):
 
     ledger: Leases
     owner: str
-    lease_seconds: float = LEASE_SECONDS
-    clock: Callable[[], float] = time.time
+    lease_seconds: float
+    clock: Callable[[], float]
     claims: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
@@ -70,7 +69,7 @@ class LeasedHasher(Struct, eq=False):
         claimed = await self.ledger.claim(work, owner, self.lease_seconds)
         if isinstance(claimed, Held):
             return Waiting(task, max(1, math.ceil(claimed.until - self.clock())))
-        hold = _Hold(self.ledger, claimed, self.lease_seconds, self.clock)
+        hold = _Hold(self, claimed)
         try:
             result = await _hashed(hold, task, read, keep)
         except LeaseLostError:
@@ -102,13 +101,11 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
 class _Hold(Struct, eq=False):
     """A lease that this process has.
 
-    advanced: True if this process has written a checkpoint under it.
+    hasher: has claimed it. advanced: True if this process has written a checkpoint under it.
     """
 
-    ledger: Leases
+    hasher: LeasedHasher
     lease: Lease
-    seconds: float
-    clock: Callable[[], float]
     advanced: bool = False
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
@@ -117,7 +114,7 @@ class _Hold(Struct, eq=False):
 
         Raises LeaseLostError if another worker has taken the lease, LedgerError if the ledger fails.
         """
-        self.lease = await self.ledger.renew(self.lease, self.seconds, checkpoint)
+        self.lease = await self.hasher.ledger.renew(self.lease, self.hasher.lease_seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
@@ -130,6 +127,6 @@ class _Hold(Struct, eq=False):
         except LeaseLostError:
             raise
         except LedgerError as error:
-            if self.clock() >= self.lease.until:
+            if self.hasher.clock() >= self.lease.until:
                 raise
             log.warning("a checkpoint could not be written: %s", error)

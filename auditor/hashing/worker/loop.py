@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from auditor.aio.stop import Stop
 from auditor.aio.tasks import task_group
-from auditor.aws.sqs import BATCH, Queue, Received, open_queue
+from auditor.aws.sqs import BATCH, Received, open_queue
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, CredentialsError, QueueError
@@ -195,11 +195,8 @@ async def open_processor(
         enter = stack.enter_async_context
         opened = partial(open_queue, region=settings.region, profile=settings.profile)
         queue = await enter(opened(settings.queue or ""))
-        dead_letters: Queue | None
-        if settings.dead_letter_queue:
-            dead_letters = await enter(opened(settings.dead_letter_queue))
-        else:
-            dead_letters = await queue.dead_letter_queue()
+        named = settings.dead_letter_queue
+        dead_letters = await enter(opened(named)) if named else await queue.dead_letter_queue()
         ledger = await enter(ledger_of(settings))
         executor = hash_threads()
         stack.callback(executor.shutdown, wait=False)

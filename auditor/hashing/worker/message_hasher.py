@@ -9,7 +9,6 @@ import logging
 import os
 import secrets
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
@@ -86,10 +85,9 @@ class MessageHasher:
         ledger: Ledger,
         engines: EnginePool[str],
         options: WorkerOptions,
-        *,
-        executor: Executor | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], float] = time.time,
+        executor: Executor | None,
+        sleep: Callable[[float], Awaitable[None]],
+        clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._engines = engines
@@ -105,7 +103,7 @@ class MessageHasher:
         )
         self._writer = BatchWriter(ledger)
         owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"
-        self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
+        self._leased = LeasedHasher(ledger, owner, options.lease_seconds, clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
         """Hash the objects of a message, and return the results.

@@ -74,7 +74,7 @@ class Processor:
         self._options = options
         self._sleep = sleep
         self._patience = LedgerPatience(sleep)
-        self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
+        self._hasher = MessageHasher(ledger, engines, options, executor, sleep, clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
         """Process one message, and return the result. An error becomes a part of the result, so that no message fails

@@ -33,7 +33,7 @@ class DynamoHistories:
         await self._table.update(line_change(bucket, event, place))
         change = None
         if (mark := mark_of(event)) is not None:
-            change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
+            change = _mark(bucket, event, mark, place)
         elif event.what == "verified":
             change = _verified(bucket, event)
         if change is not None:
@@ -43,7 +43,7 @@ class DynamoHistories:
         return lines_in(bucket, key, await self._table.query(partition(bucket, key), HISTORY))
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        pk = partition(bucket, notice.key)
+        pk, event = partition(bucket, notice.key), noticed(notice)
         of_key, of_version = (pk, NOTICE), (pk, NOTICED + identity(notice.version_id, notice.etag or ""))
         for _ in range(TRIES):
             found = await self._table.get_many([of_key, of_version], consistent=True)
@@ -54,10 +54,9 @@ class DynamoHistories:
             older = is_older(notice, newest)
             place = self._table.place()
             if notice.deleted and notice.version_id:
-                mark = notice.version_id, Mark.MARKER
-                await self._table.attempt(_mark(bucket, notice.key, mark, notice.at, notice.sequencer, place))
+                await self._table.attempt(_mark(bucket, event, (notice.version_id, Mark.MARKER), place))
             # First, so that the newest notice has its line.
-            await self._table.update(line_change(bucket, noticed(notice), place))
+            await self._table.update(line_change(bucket, event, place))
             changes: list[Change] = []
             if not notice.deleted and notice.etag is not None:
                 changes += _notice_version(Change(of_version), notice, told.noticed_version(), 0 if older else place)
@@ -125,15 +124,17 @@ def _verified(bucket: str, event: Event) -> Change | None:
     return change.put(time, event.at).when_any((time, "=", None), (time, "<", event.at))
 
 
-def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
+def _mark(bucket: str, event: Event, mark: tuple[str, Mark], place: int) -> Change:
     """Return the change that writes a Mark (such as "retired") into its item. The change fails if the item has the same
     or a later time.
 
-    mark: version ID and Mark. place: number that orders the writes of a key.
+    event: gives the Mark's time and sequencer. mark: version ID and Mark. place: number that orders the writes of a
+    key.
     """
-    change = Change((partition(bucket, key), NOTICED + identity(*mark)))
-    change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
-    return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
+    change = Change((partition(bucket, event.key), NOTICED + identity(*mark)))
+    change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", event.at)
+    change.put("sequencer", event.detail.get("sequencer", "")).put("place", place)
+    return change.when_any(("at", "=", None), ("at", "<", event.at))
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -19,11 +19,9 @@ from auditor.ledger.dynamodb.digests import DynamoDigests
 from auditor.ledger.dynamodb.items import CLAIM, Item, Name, partition
 from auditor.ledger.dynamodb.ordered import ShardReader
 from auditor.ledger.dynamodb.scanning import DynamoScans
-from auditor.ledger.dynamodb.table import THREADS, TRIES, ConditionFailed, Table, explained
+from auditor.ledger.dynamodb.table import THREADS, TRIES, Clock, ConditionFailed, Sleep, Table, explained
 from auditor.ledger.leases import Held, Lease, Work, lost, read_checkpoint, work_name, write_checkpoint
 from auditor.s3.json_calls import open_json_client
-
-Clock = Callable[[], float]
 
 
 class DynamoLedger(DynamoDigests, DynamoScans):
@@ -33,12 +31,7 @@ class DynamoLedger(DynamoDigests, DynamoScans):
     """
 
     def __init__(
-        self,
-        table: str,
-        client: ThreadedClient,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Clock = time.time,
+        self, table: str, client: ThreadedClient, *, sleep: Sleep = asyncio.sleep, clock: Clock = time.time
     ) -> None:
         self._table = Table(table, client, sleep, clock)
         self._clock = clock
@@ -119,22 +112,13 @@ def _name(work: Work) -> Name:
 
 
 @asynccontextmanager
-async def open_dynamodb(
-    name: str,
-    *,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    profile: str | None = None,
-    clock: Clock = time.time,
-) -> AsyncIterator[Ledger]:
+async def open_dynamodb(name: str, *, clock: Clock = time.time, **connection: str | None) -> AsyncIterator[Ledger]:
     """Open the DynamoDB ledger in the table `name`, which must exist (create_table). Raises LedgerError.
 
-    region, endpoint_url, profile: for the AWS client; None for the SDK's defaults. clock: returns seconds since the
-    epoch, by which leases expire.
+    clock: returns seconds since the epoch, by which leases expire. connection: region, endpoint_url and profile of the
+    AWS client; None for the SDK's defaults.
     """
-    async with open_json_client(
-        "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
-    ) as client:
+    async with open_json_client("dynamodb", threads=THREADS, **connection) as client:
         ledger = DynamoLedger(name, client, clock=clock)
         await ledger.probe()
         yield ledger

@@ -183,13 +183,9 @@ class ShardReader:
         self._pass: _Pass | None = None
 
     async def known(self, refs: Sequence[AnyVersion], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        if not refs:
-            return await self._ask(refs, algorithms)
-        if self._pass is None:
-            if not self._choice.passes(len(refs)):
-                return await self._ask(refs, algorithms)
+        if self._pass is None and refs and self._choice.passes(len(refs)):
             self._pass = _Pass(self._table, self._bucket, refs[0].key)
-        elif self._pass.is_behind(refs[0].key):
+        if self._pass is None or not refs or refs[0].key < self._pass.key:
             return await self._ask(refs, algorithms)
         try:
             return await self._answered(self._pass, refs, algorithms)
@@ -225,39 +221,35 @@ class ShardReader:
     async def close(self) -> None:
         rows, self._pass = self._pass, None
         if rows is not None:
-            await rows.close()
+            await rows.rows.aclose()
 
 
 class _Pass:
     """One pass over the rows of a bucket, from a first key on.
 
-    answered: number of objects that at() was called for.
+    answered: number of objects that at() was called for. key: the last of their keys; the first key before the first
+    call. rows: the rows after it.
     """
 
     def __init__(self, table: Table, bucket: str, first: str) -> None:
         self.answered = 0
-        self._key = first
+        self.key = first
         self._digests: _KeyDigests | None = None
         self._start = len(bucket) + 1
-        self._rows: AsyncGenerator[tuple[str, _KeyDigests], None] = keys_in_order(
-            table, bucket, "", first, _reading(bucket)
-        )
+        self.rows = keys_in_order(table, bucket, "", first, _reading(bucket))
         self._next: tuple[str, _KeyDigests] | None = None
         self._ended = False
         self._in_vain = 0
-
-    def is_behind(self, key: str) -> bool:
-        return key < self._key
 
     async def at(self, key: str) -> _KeyDigests | None:
         """Move on to this key, which must not come before the last one, and return its digests.
 
         Return None if the pass has read too many rows in vain: rows of other objects.
         """
-        if key != self._key or self._digests is None:
+        if key != self.key or self._digests is None:
             if (found := await self._move(key)) is None:
                 return None
-            self._key, self._digests = key, found
+            self.key, self._digests = key, found
             self._in_vain += len(found.rows)
         self.answered += 1
         self._in_vain -= 1
@@ -266,7 +258,7 @@ class _Pass:
     async def _move(self, key: str) -> _KeyDigests | None:
         while not self._ended:
             if self._next is None:
-                self._next = await anext(self._rows, None)
+                self._next = await anext(self.rows, None)
                 self._ended = self._next is None
                 continue
             pk, digests = self._next
@@ -279,9 +271,6 @@ class _Pass:
                 return digests
             self._in_vain += len(digests.rows)
         return _NONE
-
-    async def close(self) -> None:
-        await self._rows.aclose()
 
 
 def _reading(bucket: str) -> KeyReading[_KeyDigests]:

@@ -60,6 +60,8 @@ _FORMAT_NAME: Final = ("-", "-")
 
 T = TypeVar("T")
 R = TypeVar("R")
+Sleep = Callable[[float], Awaitable[None]]
+Clock = Callable[[], float]
 
 
 def partitions(bucket: str) -> list[str]:
@@ -168,13 +170,7 @@ class Table:
     Callers use the plain names of items (items.py). This class converts them to the stored ones (stored_name()).
     """
 
-    def __init__(
-        self,
-        name: str,
-        client: ThreadedClient,
-        sleep: Callable[[float], Awaitable[None]],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, name: str, client: ThreadedClient, sleep: Sleep, clock: Clock = time.time) -> None:
         self.name = name
         self._client = client
         self._sleep = sleep
@@ -224,11 +220,10 @@ class Table:
         """Write the format into a table that was empty. Call this before each write. Raises LedgerError."""
         if not self._begun:
             async with self._beginning:
-                await self._write_format()
+                if not self._begun:  # by another task meanwhile
+                    await self._write_format()
 
     async def _write_format(self) -> None:
-        if self._begun:  # by another task meanwhile
-            return
         change = Change(_FORMAT_NAME).put("format", FORMAT).when("pk", None)
         try:
             await self._send("UpdateItem", TableName=self.name, **change.arguments())

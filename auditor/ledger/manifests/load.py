@@ -38,9 +38,8 @@ class Spool:
         self._sources = sources
         # A database without a name is a temporary file of SQLite, which deletes it when it is closed.
         self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute("PRAGMA cache_size = -8192")
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -8192"):
+            self._db.execute(f"PRAGMA {setting}")
         self._db.execute(_TABLE)
         self._db.execute("BEGIN")
 
@@ -94,14 +93,11 @@ class Spool:
                     for origin, key, algorithm, digest, size in rows
                 ]
 
-    def close(self) -> None:
-        self._db.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._db.close()
 
 
 @contextmanager

@@ -29,6 +29,7 @@ COLUMNS: Final = (
 
 _FROM_KEY: Final = f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?"  # noqa: S608
 
+_HAS_LINE: Final = "SELECT 1 FROM history WHERE bucket = ? AND key = ? AND line = ?"
 _ADD_LINE: Final = (
     "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail, seal) "
     "VALUES (?,?,?,?,?,?,?,?,?,?)"
@@ -217,9 +218,8 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
         rows = rows_of(connection, *identity)
     size = next((one.version().size for one in rows), entry.size)
     if clash := contradiction(entry, size, {one.algorithm: one.known.digest for one in rows}):
-        what, stands = clash
-        add_lines(connection, entry.bucket, [conflicted(entry, what, stands)])
-        return conflict(entry, what)
+        add_lines(connection, entry.bucket, [conflicted(entry, *clash)])
+        return conflict(entry, clash[0])
     stored = {one.algorithm: one for one in rows}
     new = [
         name for name in entry.digests if name not in stored or (stored[name].source == S3 and entry.source == AUDITOR)
@@ -286,13 +286,10 @@ def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Even
     Return the serial number of the newest line in the table, by which writes are ordered.
     """
     for event in map(bounded, events):
-        key, line = blob(event.key), fingerprint(event)
-        variables = (bucket, key)
-        if connection.execute(
-            "SELECT 1 FROM history WHERE bucket = ? AND key = ? AND line = ?", (*variables, line)
-        ).fetchone():
+        identity = (bucket, blob(event.key), fingerprint(event))
+        if connection.execute(_HAS_LINE, identity).fetchone():
             continue
         detail, seal = write_detail(event.detail), line_seal(bucket, event)
-        row = (*variables, line, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
+        row = (*identity, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
         connection.execute(_ADD_LINE, row)
     return int(connection.execute("SELECT coalesce(max(place), 0) FROM history").fetchone()[0])

@@ -26,7 +26,7 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
         place = add_lines(connection, bucket, events)
         for event in events:
             if (mark := mark_of(event)) is not None:
-                _mark(connection, bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
+                _mark(connection, bucket, event, mark, place)
             if event.what == "verified":
                 _verified(connection, bucket, event)
 
@@ -90,10 +90,10 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
         latest = _latest(*row) if row else None
         if is_same(notice, latest):
             return True
-        place = add_lines(connection, bucket, [noticed(notice)])
+        event = noticed(notice)
+        place = add_lines(connection, bucket, [event])
         if notice.deleted and notice.version_id:
-            mark = notice.version_id, Mark.MARKER
-            _mark(connection, bucket, notice.key, mark, notice.at, notice.sequencer, place)
+            _mark(connection, bucket, event, (notice.version_id, Mark.MARKER), place)
         older = is_older(notice, latest)
         _notice_version(connection, bucket, notice, 0 if older else place)
         if not older:
@@ -109,24 +109,18 @@ def _latest(sequencer: object, deleted: object, at: object, version_id: object) 
     return Latest(as_text(sequencer) or "", bool(deleted), as_text(at) or "", as_text(version_id))
 
 
-def _mark(
-    connection: sqlite3.Connection,
-    bucket: str,
-    key: str,
-    mark: tuple[str, Mark],
-    at: str,
-    sequencer: str,
-    place: int,
-) -> None:
+def _mark(connection: sqlite3.Connection, bucket: str, event: Event, mark: tuple[str, Mark], place: int) -> None:
     """Write the row of a Mark (such as "retired"), unless the row has the same or a later time.
 
-    mark: version ID and Mark. place: serial number of the newest history line, by which writes are ordered.
+    event: gives the Mark's time and sequencer. mark: version ID and Mark. place: serial number of the newest history
+    line, by which writes are ordered.
     """
+    sequencer = event.detail.get("sequencer", "")
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
         " sequencer = excluded.sequencer WHERE excluded.first_seen > first_seen",
-        (bucket, blob(key), mark[1], mark[0], at, place, sequencer),
+        (bucket, blob(event.key), mark[1], mark[0], event.at, place, sequencer),
     )
 
 
@@ -191,9 +185,8 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -
         "SELECT key FROM (SELECT DISTINCT key FROM {} WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?)"
     )
     query = " UNION ".join(branch.format(table) for table in ("versions", "notices", "expectations"))
-    keys = [
-        key for (key,) in connection.execute(f"{query} ORDER BY key LIMIT ?", [*(bucket, first, end, PAGE) * 3, PAGE])
-    ]
+    rows = connection.execute(f"{query} ORDER BY key LIMIT ?", [*(bucket, first, end, PAGE) * 3, PAGE])
+    keys = [key for (key,) in rows]
     if not keys:
         return []
     found = _rows(connection, bucket, keys[0], keys[-1])
