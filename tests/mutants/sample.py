@@ -59,7 +59,7 @@ SURVIVED: Final = frozenset({0, 5, 33})
 NOTICED: Final = frozenset({1, 3, -24, 24, 36, 152, 255, -9, -11})
 """mutmut's codes for failed tests, for tests that did not end in time, and for a process that died."""
 ELSEWHERE: Final = {"model": "verdict"}
-"""The rooms of the list whose tests lie in another room's folder: the policy's are among the verdict's."""
+"""The rooms of the list that another room's tests hold, too: the policy's are among the verdict's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def chosen(modules: Sequence[str], wanted: Sequence[str]) -> list[str]:
 def folders_of(sample: Sequence[Change]) -> list[str]:
     """Name the folders of tests for the sample: those of its rooms, and of no others."""
     rooms = {change.path.split("/")[1] for change in sample}
-    return sorted({f"tests/{ELSEWHERE.get(room, room)}" for room in rooms})
+    return sorted({f"tests/{folder}" for room in rooms for folder in (room, ELSEWHERE.get(room, room))})
 
 
 def _made(path: str) -> Iterator[Change]:
