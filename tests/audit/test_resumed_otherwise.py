@@ -89,14 +89,15 @@ async def test_other_questions_are_another_run(
     assert (await audit(stub, tmp_path, resume=first.summary["run"], **before)).summary["complete"]
 
 
-async def test_an_entry_of_trusted_that_trusted_something_before_the_stop_is_not_idle(
-    stub: StubServer, filled: StubBucket, tmp_path: Path
+@pytest.mark.parametrize("own_first", [False, True])
+async def test_an_entry_of_trusted_that_trusted_something_on_either_side_of_the_stop_is_not_idle(
+    stub: StubServer, filled: StubBucket, tmp_path: Path, own_first: bool
 ) -> None:
-    for number in range(20, 40):
-        filled.put(f"k{number:03}", b"x")
+    for number in range(0 if own_first else 20, 40):
+        filled.put(f"k{number:03}", b"x", owner=STRANGER if own_first and number == 39 else filled.owner)
     settings: dict[str, Any] = {"trusted": frozenset({STRANGER, "999988887777"})}
     first = await begin(stub, tmp_path, **settings)
-    assert first.summary["trust_unused"] == ["999988887777"]
+    assert first.summary["trust_unused"] == sorted(settings["trusted"] if own_first else ["999988887777"])
     whole = await audit(stub, tmp_path, resume=first.summary["run"], **settings)
     assert whole.summary["complete"]
     assert whole.summary["trust_unused"] == ["999988887777"]
