@@ -219,9 +219,9 @@ class ShardReader:
         return found
 
     async def close(self) -> None:
-        rows, self._pass = self._pass, None
-        if rows is not None:
-            await rows.rows.aclose()
+        last, self._pass = self._pass, None
+        if last is not None:
+            await last.rows.aclose()
 
 
 class _Pass:

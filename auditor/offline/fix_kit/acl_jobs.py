@@ -136,8 +136,11 @@ class AclJobs:
     def __init__(self, jobs: JobWriter, restored: Iterable[Acl]) -> None:
         self._jobs = jobs
         self._folder = jobs.folder
-        known = ((acl, {grant.permission for grant in acl.grants} <= _PERMISSIONS) for acl in restored)
-        self._numbers = {acl: number for number, (acl, right) in enumerate(known, 1) if right}
+        self._numbers = {
+            acl: number
+            for number, acl in enumerate(restored, 1)
+            if all(grant.permission in _PERMISSIONS for grant in acl.grants)
+        }
 
     @property
     def changing(self) -> list[JobFiles]:

@@ -361,8 +361,10 @@ class PolicyWriter:
 
     def _left_out(self) -> Iterator[str]:
         if self._special:
-            reason = "the present policy has variables in the old Version 2008-10-17, which has no escapes"
-            reason = "this server has no escapes for them" if self._semantics is Semantics.CEPH else reason
+            if self._semantics is Semantics.CEPH:
+                reason = "this server has no escapes for them"
+            else:
+                reason = "the present policy has variables in the old Version 2008-10-17, which has no escapes"
             yield f"{_patterns(self._special)} with *, ? or $: not in the policy, because {reason}"
         if self._hidden:
             yield f"{_patterns(self._hidden)} with control characters: not in the policy"

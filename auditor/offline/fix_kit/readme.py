@@ -287,8 +287,8 @@ def _last_steps(kit: Kit) -> Iterator[str]:
 
 
 def _going_back(kit: Kit) -> Iterator[str]:
-    others, ownership = kit.acls.others, kit.run.begun_with.facts.ownership
-    ownership = ownership if ownership == PREFERRED else OBJECT_WRITER
+    others = kit.acls.others
+    ownership = PREFERRED if kit.run.begun_with.facts.ownership == PREFERRED else OBJECT_WRITER
     yield (
         f"- To turn ACLs on again: `aws s3api put-bucket-ownership-controls` with `ObjectOwnership={ownership}`."
         " The ACLs and owners that the objects had before come back."

@@ -25,7 +25,8 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]], kind: type) -> Calla
 
     @wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> T:
-        renamed({name: None for name in keywords if name == "stop"}, kind)  # it is no setting either
+        if "stop" in keywords:
+            renamed({"stop": None}, kind)  # refuses it: it is no setting either
         signature.bind(*arguments, **keywords)  # a wrong call then names no async function
         return run_blocking(lambda: function(*arguments, **keywords))
 

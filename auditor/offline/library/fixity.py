@@ -9,10 +9,17 @@ from auditor.aio.stop import stopped_by
 from auditor.config import values
 from auditor.config.resources import check_ledger, ledger_of, open_resources
 from auditor.hashing.run import HashRun, HashRunSummary
-from auditor.offline.library import keywords
 from auditor.offline.library.blocking import blocking
 from auditor.offline.library.keyword_types import HashKeywords, VerifyKeywords
-from auditor.offline.library.keywords import Progress, documented, ignored, settings_from, target_from
+from auditor.offline.library.keywords import (
+    Progress,
+    documented,
+    ignored,
+    plain_value,
+    renamed,
+    settings_from,
+    target_from,
+)
 from auditor.progress import reporting
 from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary
@@ -66,8 +73,8 @@ async def verify_bucket_async(
     found = settings_from(settings, VerifyKeywords, config, needed="ledger")
     if not found.record:
         check_ledger(found)
-    named = keywords.renamed(settings, VerifyKeywords).get("algorithms")
-    compared = None if named is None else values.algorithms(keywords.plain_value(named), "algorithms")
+    named = renamed(settings, VerifyKeywords).get("algorithms")
+    compared = None if named is None else values.algorithms(plain_value(named), "algorithms")
     target = target_from(uri, found, start_after, stop_at)
     async with open_resources(found, [target], hashing=False) as resources, stopped_by(stop) as asked:
         verification = Verification(target, found, resources, asked, compared=compared)
